@@ -345,8 +345,8 @@ def _show_laps(runs: dict[str, Run], how: str) -> None:
         show(f"MirrorSourceConnector, 1 task, 4 partitions{how}", Aim(cpu=3.0), runs["java"], runs["sluice"])
     for name, run in runs.items():
         cpus = ", ".join(f"{lap.cpu:.2f}" for lap in run.laps)
-        told = f"CPU s a million {cpus}, cold {run.cold:.2f}, {run.peak / 1e6:.0f} MB"
-        print(f"  {name:<8}{run.rate:,.0f} records/s, {told}", flush=True)
+        costs = f"CPU s a million {cpus}, cold {run.cold:.2f}, {run.peak / 1e6:.0f} MB"
+        print(f"  {name:<8}{run.rate:,.0f} records/s, {costs}", flush=True)
 
 
 if __name__ == "__main__":

@@ -103,9 +103,9 @@ class RestClient:
             return document
         if answer.status_code == HTTPStatus.NOT_FOUND and path.partition("?")[0] in _EVERY_WORKER_HAS:
             raise RestError(self._no_worker(f"it has no {path.partition('?')[0]}"), answer.status_code)
-        told = document if isinstance(document, dict) else {}
-        message = told.get("message") or f"{self.url} answered {answer.status_code}"
-        raise RestError(str(message), answer.status_code, told)
+        fields = document if isinstance(document, dict) else {}
+        message = fields.get("message") or f"{self.url} answered {answer.status_code}"
+        raise RestError(str(message), answer.status_code, fields)
 
     def _document(self, answer: requests.Response) -> Any:
         try:

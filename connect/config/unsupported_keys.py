@@ -10,12 +10,12 @@ __all__ = ["UnsupportedKey", "given_keys", "without_effect"]
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedKey:
-    """A key that a connector does not support. ``told`` says what to do instead, or why nothing needs to be done.
+    """A key that a connector does not support. ``instead`` says what to do instead, or why nothing needs to be done.
 
     ``harmless`` are the values, in lower case, that ask for what the connector does anyway.
     """
 
-    told: str
+    instead: str
     harmless: tuple[str, ...] = ("",)
 
 
@@ -26,10 +26,10 @@ def given_keys(
     for key, value in props.items():
         rule = unsupported.get(key)
         if rule is not None and value is not None and value.strip().lower() not in rule.harmless:
-            yield key, value, rule.told
+            yield key, value, rule.instead
 
 
 def without_effect(unsupported: Mapping[str, UnsupportedKey], props: Mapping[str, str | None]) -> Iterator[str]:
     """Yield a warning for each unsupported key of a configuration."""
-    for key, _, told in given_keys(unsupported, props):
-        yield f"The key {key} has no effect: {told}."
+    for key, _, instead in given_keys(unsupported, props):
+        yield f"The key {key} has no effect: {instead}."

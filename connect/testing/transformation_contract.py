@@ -140,11 +140,11 @@ class TransformationTests(PluginTests):
 
         The runtime creates a new transformation after a restart, and one for each task.
         """
-        alone = [self._told(_applied(new_transformation, record)) for record in records]
+        alone = [self._comparable(_applied(new_transformation, record)) for record in records]
         for order in (list(range(len(records))), list(range(len(records)))[::-1]):
             kept = new_transformation()
             for index in order:
-                after_others = self._told(_applied(lambda: kept, records[index]))  # noqa: B023 - called at once
+                after_others = self._comparable(_applied(lambda: kept, records[index]))  # noqa: B023 - called at once
                 assert after_others == alone[index], (
                     f"After other records it makes another result of {records[index]} than a new instance does: "
                     "keep no values of records in the transformation."
@@ -160,9 +160,9 @@ class TransformationTests(PluginTests):
             wanted = _applied(lambda: of_values, record)
             swapped = _applied(lambda: of_keys, _swapped(record))
             found = _swapped(swapped) if isinstance(swapped, Record) else swapped
-            assert self._told(found) == self._told(wanted)
+            assert self._comparable(found) == self._comparable(wanted)
 
-    def _told(self, made: Record | DataError | None) -> object:
+    def _comparable(self, made: Record | DataError | None) -> object:
         if isinstance(made, Record):
             return self.identity(made)
         return type(made).__name__

@@ -94,8 +94,8 @@ class _Kernel:
             for event in inotify.read():
                 with self._lock:
                     overflow = event.mask & flags.Q_OVERFLOW
-                    told = set().union(*self._watchers.values()) if overflow else self._watchers.get(event.wd, ())
-                    for watcher in told:
+                    touched = set().union(*self._watchers.values()) if overflow else self._watchers.get(event.wd, ())
+                    for watcher in touched:
                         if watcher.hear(event):
                             self._waiting.discard(watcher)
             # Meanwhile the kernel merges the events of a file that grows line by line.

@@ -49,7 +49,7 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         self._input: LineInput | None = None
         self._changes: Changes | None = None
         self._awaits_change = False
-        self._told_unfinished = False
+        self._unfinished_is_logged = False
         # A file that grows is checked again soon, an idle one less often.
         self._idle_seconds = _LEAST_IDLE_SECONDS
         self._seldom_seconds = _SELDOM_SECONDS
@@ -88,8 +88,8 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
             return True
         if self._input is None or not self._input.drained():
             return False
-        if self._input.unfinished and not self._told_unfinished:
-            self._told_unfinished = True
+        if self._input.unfinished and not self._unfinished_is_logged:
+            self._unfinished_is_logged = True
             unread = self._input.unfinished
             _log.warning(
                 "The last %d bytes of %s are not read because the line is incomplete: it has no line ending.",

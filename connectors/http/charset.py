@@ -9,30 +9,30 @@ from typing import Final
 from connect.errors import DataError
 from connect.kits.http.messages import Response
 
-__all__ = ["body_text", "shown_body", "told_charset"]
+__all__ = ["body_text", "declared_charset", "shown_body"]
 
 _NO_CHARSETS: Final = frozenset({"idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"})
 """Codecs of Python that no server means."""
 
 
-def told_charset(response: Response) -> str | None:
+def declared_charset(response: Response) -> str | None:
     """Return Python's name of the charset in the answer's Content-Type; ``None`` if there is none.
 
     Raises :class:`~connect.errors.DataError` if it is unknown.
     """
     message = Message()
     message["Content-Type"] = response.headers.get("content-type", "")
-    told = message.get_content_charset()
-    if not told:
+    declared = message.get_content_charset()
+    if not declared:
         return None
     try:
-        name = codecs.lookup(told).name
+        name = codecs.lookup(declared).name
         "".encode(name)
     except (LookupError, ValueError):
         name = "undefined"
     if name.replace("-", "_") in _NO_CHARSETS:
         raise DataError(
-            f"The answer is in the charset {told[:40]!r}, which is unknown: correct the Content-Type of the server"
+            f"The answer is in the charset {declared[:40]!r}, which is unknown: correct the Content-Type of the server"
         )
     return name
 
@@ -42,18 +42,18 @@ def body_text(response: Response) -> str:
 
     Raises :class:`~connect.errors.DataError` if it is not.
     """
-    charset = told_charset(response)
+    charset = declared_charset(response)
     try:
         return response.body.decode(charset or "utf-8")
     except UnicodeError:
-        told = "UTF-8" if charset is None else f"{charset}, as its Content-Type says"
-        raise DataError(f"The answer is not {told}") from None
+        declared = "UTF-8" if charset is None else f"{charset}, as its Content-Type says"
+        raise DataError(f"The answer is not {declared}") from None
 
 
 def shown_body(response: Response, most_bytes: int | None = None) -> str:
     """Return the text of an answer for a message, whatever is wrong with it."""
     try:
-        charset = told_charset(response) or "utf-8"
+        charset = declared_charset(response) or "utf-8"
     except DataError:
         charset = "utf-8"
     return response.body[:most_bytes].decode(charset, "replace")

@@ -15,7 +15,7 @@ from typing import Any, Final
 from connect.data import SourceRecord
 from connect.errors import DataError
 from connect.kits.http.messages import Request, Response
-from connectors.http.charset import body_text, told_charset
+from connectors.http.charset import body_text, declared_charset
 from connectors.http.exchange import Answer, Exchange
 from connectors.http.items import Item, Items, fingerprint
 from connectors.http.json_text import parse_json
@@ -378,7 +378,7 @@ def response_content(config: HttpSourceConfig, response: Response) -> Any:
     """Return the content of an answer. Raises :class:`~connect.errors.DataError` if it is not of the expected type."""
     if config.http_response_type != "json":
         return body_text(response) or None
-    charset = told_charset(response)
+    charset = declared_charset(response)
     # JSON shows by itself which of Unicode's encodings it is in.
     is_unicode = charset is None or charset.startswith("utf")
     text = response.body if is_unicode else body_text(response)

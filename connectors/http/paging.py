@@ -126,7 +126,7 @@ class Paging:
 
     @property
     def counts(self) -> bool:
-        """Whether pages are numbered, or told by an offset."""
+        """Whether pages are given by numbers, or by an offset."""
         return self.mode in ("offset", "page")
 
     def page(self, response: Response, content: Any, count: int, place: Place) -> Page:
@@ -151,18 +151,18 @@ class Paging:
 
     def total(self, answer: Page) -> int | None:
         """Return the total number of records that an answer reports; ``None`` if it does not."""
-        told: Any = None
+        found: Any = None
         if self._total is not None:
-            told = self._total.first(answer.content)
-        if told is None and self._total_header:
-            told = answer.headers.get(self._total_header)
-        if told is None:
+            found = self._total.first(answer.content)
+        if found is None and self._total_header:
+            found = answer.headers.get(self._total_header)
+        if found is None:
             return None
-        text = told.strip() if isinstance(told, str) else told
+        text = found.strip() if isinstance(found, str) else found
         if isinstance(text, bool) or not (isinstance(text, int) or (isinstance(text, str) and _TOTAL.fullmatch(text))):
             raise ConnectError(
-                f"The total number of records is {excerpt(told)}, not an integer: correct http.paging.total.pointer or "
-                "http.paging.total.header."
+                f"The total number of records is {excerpt(found)}, not an integer: correct http.paging.total.pointer "
+                "or http.paging.total.header."
             )
         return int(text)
 
@@ -226,8 +226,8 @@ class Paging:
         return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
 
 
-def _is_yes(told: Any) -> bool:
-    return told.strip().lower() not in _NO if isinstance(told, str) else bool(told)
+def _is_yes(found: Any) -> bool:
+    return found.strip().lower() not in _NO if isinstance(found, str) else bool(found)
 
 
 def next_link(header: str) -> str | None:

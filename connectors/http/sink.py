@@ -201,7 +201,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             self._sent(job, response)
             return True
         if error is not None and not isinstance(error, NoAnswerError):
-            raise self._told(error)
+            raise self._without_secrets(error)
         reason = self._client.hide(
             str(error)
             if response is None
@@ -254,7 +254,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
 
     def _tell(self, topic: str, record: SinkRecord, response: Response | None, error: str | None) -> None:
         """Publish an answer: the position of its record, the status, the body and the error."""
-        told = {
+        document = {
             "topic": record.original_topic,
             "partition": record.original_partition,
             "offset": record.original_offset,
@@ -262,9 +262,9 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             "body": None if response is None else self._client.hide(shown_body(response)),
             "error": error,
         }
-        self.context.publish(topic, _key_bytes(record), json.dumps(told, ensure_ascii=False).encode())
+        self.context.publish(topic, _key_bytes(record), json.dumps(document, ensure_ascii=False).encode())
 
-    def _told(self, error: Exception) -> Exception:
+    def _without_secrets(self, error: Exception) -> Exception:
         text = self._client.hide(str(error))
         return error if text == str(error) else ConnectError(text)
 

@@ -85,7 +85,7 @@ class HttpSourceTask(SourceTask[HttpSourceConfig]):
         """The HTTP client."""
         return self._client
 
-    def told(self, error: BaseException) -> BaseException:
+    def without_secrets(self, error: BaseException) -> BaseException:
         """Return an error with the credentials in it hidden."""
         if isinstance(error, ConnectError) and (text := self._client.hide(str(error))) != str(error):
             return ConnectError(text)
@@ -149,7 +149,7 @@ class _ListReader:
             self._is_done = True
             return None
         except ConnectError as error:
-            raise self._task.told(error) from None
+            raise self._task.without_secrets(error) from None
         match step:
             case Ask(request):
                 self._background.begin(lambda: self._task.client.send(request))
@@ -170,7 +170,7 @@ class _ListReader:
             return False
         response, error = found
         if error is not None and not isinstance(error, NoAnswerError):
-            raise self._task.told(error)
+            raise self._task.without_secrets(error)
         self._outcome = error if isinstance(error, NoAnswerError) else response
         return True
 
@@ -247,7 +247,7 @@ class _EventReader:
 
     def _fail(self, error: BaseException) -> None:
         if not isinstance(error, NoAnswerError):
-            raise self._task.told(error)
+            raise self._task.without_secrets(error)
         later = self._reading.failed(str(error))
         raise RetriableError(later.reason, retry_after=max(later.seconds, 0.001)) from None
 

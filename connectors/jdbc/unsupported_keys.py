@@ -48,8 +48,8 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
 
 def unsupported_key_errors(props: Mapping[str, str | None]) -> Iterator[ConfigError]:
     """Yield an error for each key whose effect is not supported."""
-    for key, value, told in given_keys(_REFUSED, props):
-        yield ConfigRuleError(f"Invalid value {value} for configuration {key}: {told}", key)
+    for key, value, instead in given_keys(_REFUSED, props):
+        yield ConfigRuleError(f"Invalid value {value} for configuration {key}: {instead}", key)
 
 
 def unsupported_key_warnings(props: Mapping[str, str | None]) -> Iterator[str]:

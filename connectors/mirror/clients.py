@@ -78,7 +78,7 @@ class Clients:
     def __init__(self, props: Mapping[str, str | None], task: int | None = None) -> None:
         self._props = props
         self._task = task
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def consumer(
         self,
@@ -114,8 +114,8 @@ class Clients:
         own = {**(group if kind is ClientKind.CONSUMER else {}), **(forced or {})}
         properties = librdkafka_properties(layered(kind, _OURS[kind], JAVA_DEFAULTS[kind], java, own), kind)
         for key, reason in properties.ignored.items():
-            if key not in self._told:
-                self._told.add(key)
+            if key not in self._reported:
+                self._reported.add(key)
                 logger.warning("Client setting %s has no effect: %s", key, reason)
         return properties
 

@@ -64,8 +64,8 @@ class Groups:
         states = self.states(groups)
         away = {group: found for group, found in states.items() if isinstance(found, RetriableError)}
         ready = [group for group in states if group not in away]
-        told = dict(self._each("list the offsets of groups", ready, self._ask_committed, _offsets))
-        return {group: away[group] if group in away else told[group] for group in states}
+        committed = dict(self._each("list the offsets of groups", ready, self._ask_committed, _offsets))
+        return {group: away[group] if group in away else committed[group] for group in states}
 
     def states(self, groups: Iterable[str]) -> dict[str, GroupState | ConnectError]:
         """Return the state of each group, or the error why it is unknown."""

@@ -27,8 +27,8 @@ def lost_keys(
     ``worker_keys`` are the keys of a flow's worker.
     """
     remedies = _Remedies(props, flows, frozenset(connector_keys), frozenset(worker_keys))
-    told = {key: remedies.of(key) for key in sorted(props)}
-    return [f"{key} has no effect: {remedy}" for key, remedy in told.items() if remedy is not None]
+    found = {key: remedies.of(key) for key in sorted(props)}
+    return [f"{key} has no effect: {remedy}" for key, remedy in found.items() if remedy is not None]
 
 
 def old_names_in(flows: Collection[Flow]) -> list[str]:

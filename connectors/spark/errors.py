@@ -74,19 +74,19 @@ def failure_cause(error: BaseException) -> str:
 
 def load_error(error: Exception) -> ConnectError:
     """Turn a Spark error in a load into an error for the operator."""
-    if (told := _OF_RANGES.search(error_text(error))) is not None:
-        return RetriableError(told[2]) if told[1] == "RangesStalledError" else ConnectError(told[2])
+    if (found := _OF_RANGES.search(error_text(error))) is not None:
+        return RetriableError(found[2]) if found[1] == "RangesStalledError" else ConnectError(found[2])
     if _tells_of_loss(error):
         return ConnectError(
             "Kafka no longer has all of the records to load: retention removed some, or the topic was deleted "
             "and created again. Set the connector's offsets to where it should continue "
             f"({root_cause(error)})."
         )
-    told = _OF_CLIENT.search(error_text(error))
-    cause = root_cause(error) if told is None else told[1]
+    found = _OF_CLIENT.search(error_text(error))
+    cause = root_cause(error) if found is None else found[1]
     if (remedy := missing_right(cause)) is not None:
         cause = f"{cause}. {remedy}"
-    elif told is None:
+    elif found is None:
         cause = failure_cause(error)
     return ConnectError(f"Spark failed to load the records: {cause}")
 

@@ -19,7 +19,7 @@ from connectors.spark.partitioner import Partitioner, check_parts
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["FolderWriter", "told_by_folders"]
+__all__ = ["FolderWriter", "shown_by_folders"]
 
 _SIZE: Final = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _SHUFFLED: Final = 3
@@ -55,7 +55,7 @@ class FolderWriter:
             if self._file_size is not None or session.conf.get(_SIZE, None) is None:
                 session.conf.set(_SIZE, str(_SHUFFLED * (self._file_size or DEFAULT_FILE_SIZE)))
             frame = frame.hint("rebalance", *[_column(name) for name in columns])
-        frame = self._format.prepared(told_by_folders(frame, columns), columns)
+        frame = self._format.prepared(shown_by_folders(frame, columns), columns)
         if named and columns == [FOLDER_COLUMN]:
             return self._named(frame, table)
         return frame, columns
@@ -75,7 +75,7 @@ class FolderWriter:
         return frame.drop(FOLDER_COLUMN), list(parts)
 
 
-def told_by_folders(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+def shown_by_folders(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Return the rows, so that Spark's job fails for a text that readers of folders would take for null.
 
     Of records, those with such a text have been left out; the rows of a query's result are of no record.

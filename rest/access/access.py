@@ -104,11 +104,11 @@ class Access:
         return None
 
     def _called(self) -> Caller:
-        if (told := self._passed_on()) is not None:
-            if told.principal is None:
+        if (in_name := self._passed_on()) is not None:
+            if in_name.principal is None:
                 raise NotSignedInError
-            permissions = self.permissions(told.principal)
-            return Caller(told.principal, permissions, self._configs, told.address, told.worker)
+            permissions = self.permissions(in_name.principal)
+            return Caller(in_name.principal, permissions, self._configs, in_name.address, in_name.worker)
         principal = self.sign_in.principal(request)
         return Caller(principal, self.permissions(principal), self._configs, request.remote_addr or "")
 

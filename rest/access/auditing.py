@@ -68,8 +68,8 @@ class Auditing:
         if is_refused or _is_change():
             failed = response.status_code >= HTTPStatus.BAD_REQUEST
             kind = AuditKind.REFUSED if is_refused else AuditKind.FAILED if failed else AuditKind.CHANGED
-            told = _message(response) if failed else None
-            entry = replace(self._entry(), status=response.status_code, message=told)
+            message = _message(response) if failed else None
+            entry = replace(self._entry(), status=response.status_code, message=message)
             if kind is AuditKind.CHANGED:
                 entry = replace(entry, changes=self._changes(entry.connector))
             self._log.write(kind, entry)
@@ -77,7 +77,7 @@ class Auditing:
 
     def _entry(self) -> AuditEntry:
         who = caller()
-        told = self._told() if who.principal is None and not _is_of_workers() else None
+        in_name = self._in_name() if who.principal is None and not _is_of_workers() else None
         need = need_of(path_of_rule(), request.method)
         document = _document() if need in _WITH_REQUEST or need in _WITH_CONFIG else None
         asked = document if need in _WITH_REQUEST else None
@@ -86,8 +86,8 @@ class Auditing:
             asked = {member: value for member, value in document.items() if member not in _DATA}
         return AuditEntry(
             principal=who.principal,
-            address=told.address if told else who.address or request.remote_addr or "",
-            passed_on_by=told.worker if told else who.passed_on_by,
+            address=in_name.address if in_name else who.address or request.remote_addr or "",
+            passed_on_by=in_name.worker if in_name else who.passed_on_by,
             method=request.method,
             path=request.path,
             connector=_connector(document),
@@ -96,7 +96,7 @@ class Auditing:
             reason=request.headers.get("X-Reason"),
         )
 
-    def _told(self) -> InName | None:
+    def _in_name(self) -> InName | None:
         """Return the caller that another worker names; ``None`` if its signature is refused."""
         try:
             return self._passed_on()

@@ -26,7 +26,7 @@ from worker.stores.config.store import SessionKey
 __all__ = ["Identities", "current_request", "worker_headers"]
 
 _PATIENCE: Final = 30.0
-_TOLD: Final = "sluice_told"
+_IN_NAME: Final = "sluice_in_name"
 
 
 class Identities:
@@ -52,7 +52,7 @@ class Identities:
         """Return the headers for forwarding a request that another worker has made on its own behalf."""
         return worker_headers(self._key(), self._algorithm, self._worker_id, method, url, body)
 
-    def told(self) -> InName | None:
+    def in_name(self) -> InName | None:
         """Return the caller that a forwarding worker has signed; ``None`` if the current request was not forwarded.
 
         Raises :class:`~connect.errors.ConnectError` if the signature is not that of a worker of this cluster.
@@ -60,12 +60,12 @@ class Identities:
         identity = request.headers.get(IDENTITY_HEADER)
         if identity is None or REQUEST_SIGNATURE_HEADER not in request.headers:
             return None
-        if _TOLD not in g:
+        if _IN_NAME not in g:
             # A signature is valid only once.
             self._patience.wait(self._peers.verify(current_request()))
-            setattr(g, _TOLD, InName.parse(identity))
-        told: InName = g.get(_TOLD)
-        return told
+            setattr(g, _IN_NAME, InName.parse(identity))
+        in_name: InName = g.get(_IN_NAME)
+        return in_name
 
     def _key(self) -> SessionKey:
         key = self._patience.wait(self._peers.session_key())

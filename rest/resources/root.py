@@ -60,10 +60,10 @@ def root(
             return jsonify({"status": "unhealthy", "message": message}), 500
         has = troubles()
         found = {"warnings": warnings(), "troubles": [trouble.document() for trouble in has]}
-        told = {name: items for name, items in found.items() if items}
+        details = {name: items for name, items in found.items() if items}
         if stopped := [trouble.message for trouble in has if not trouble.works_on]:
-            return jsonify({"status": "unhealthy", "message": " ".join(stopped), **told}), 503
-        return jsonify({**_HEALTHY, **told}), 200
+            return jsonify({"status": "unhealthy", "message": " ".join(stopped), **details}), 503
+        return jsonify({**_HEALTHY, **details}), 200
 
     @blueprint.get("/health/live")
     def live() -> tuple[Response, int]:

@@ -80,8 +80,8 @@ def cluster_id_of(props: Mapping[str, str]) -> str:
         return until_answered(lambda: _answered(client, ask), timeout)
     except RetriableError as error:
         absence = look()
-        told = last[0] if last else str(error)
-        cause = f"{absence.fault}. {absence.remedy}" if absence else f"{_no_broker(props)} The client says: {told}"
+        reason = last[0] if last else str(error)
+        cause = f"{absence.fault}. {absence.remedy}" if absence else f"{_no_broker(props)} The client says: {reason}"
         raise ConnectError(f"Failed to connect to and describe Kafka cluster: {cause}") from error
     finally:
         over.set()
@@ -105,8 +105,8 @@ def unreachable(servers: Sequence[str], *, plaintext: bool = False) -> Absence |
         faults = list(pool.map(partial(_fault, plaintext=plaintext), addresses))
     if not all(faults):
         return None
-    told = "; ".join(f"{host}:{port} {fault}" for (host, port), fault in zip(addresses, faults, strict=True))
-    return Absence(told, _remedy(addresses))
+    reason = "; ".join(f"{host}:{port} {fault}" for (host, port), fault in zip(addresses, faults, strict=True))
+    return Absence(reason, _remedy(addresses))
 
 
 def _warn_of_absence(look: Callable[[], Absence | None], over: threading.Event, seconds: float) -> None:

@@ -80,7 +80,7 @@ class GuardPlan:
         ``page`` is the path of the web page, as browsers see it.
         """
         config, configs = self._config, StoredConfigs(herder)
-        passed_on: Callable[[], InName | None] = (lambda: None) if identities is None else identities.told
+        passed_on: Callable[[], InName | None] = (lambda: None) if identities is None else identities.in_name
         hosts = AllowedHosts(config.rest_allowed_hosts, self._host) if config.rest_allowed_hosts else None
         per_second, health_open = config.rest_max_requests_per_second, config.rest_authentication_health_open
         rate = RequestRate(per_second, passed_on) if per_second else None

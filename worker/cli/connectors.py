@@ -220,7 +220,7 @@ def _table(statuses: list[dict[str, Any]]) -> str:
 def _row(status: dict[str, Any]) -> tuple[object, ...]:
     connector, tasks = status["connector"], status["tasks"]
     failed = failures(status)
-    cause = _told(failed[0]) if failed else next(iter(notices(status)), None)
+    cause = _failure_line(failed[0]) if failed else next(iter(notices(status)), None)
     return (
         status["name"],
         status["type"],
@@ -231,7 +231,7 @@ def _row(status: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def _told(failure: Failure) -> str:
+def _failure_line(failure: Failure) -> str:
     return failure.cause if failure.task is None else f"task {failure.task}: {failure.cause}"
 
 
@@ -245,8 +245,8 @@ def _detailed(status: dict[str, Any], config: dict[str, str]) -> str:
     for failure in failures(status):
         where = "The connector" if failure.task is None else f"Task {failure.task}"
         lines += ["", f"{where} failed: {failure.cause}", failure.trace.rstrip()]
-    for told, trace in hanging(status):
-        lines += ["", told, trace.rstrip()]
+    for sentence, trace in hanging(status):
+        lines += ["", sentence, trace.rstrip()]
     lost = losses(status)
     for what in (*waiting(status), *([] if lost is None else [lost])):
         lines += ["", what]

@@ -43,7 +43,7 @@ def init(folder: Path, bootstrap_servers: str | None) -> None:
             (folder / name).write_text(_filled(name, values), encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"{folder} cannot be written: {os_reason(error)}") from error
-    click.echo(_told(folder, values["@BOOTSTRAP@"]))
+    click.echo(_next_steps(folder, values["@BOOTSTRAP@"]))
 
 
 def _filled(name: str, values: dict[str, str]) -> str:
@@ -58,7 +58,7 @@ def _running_broker() -> str | None:
     return None if info is None else info.bootstrap_servers
 
 
-def _told(folder: Path, bootstrap: str) -> str:
+def _next_steps(folder: Path, bootstrap: str) -> str:
     def at(name: str) -> str:
         return shlex.quote(str(folder / name))
 

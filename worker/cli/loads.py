@@ -32,13 +32,13 @@ def _of_task(task: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _current(load: Mapping[str, Any]) -> str:
-    told = load["progress"]
-    of = f"{told['records']:,} of " if told["records"] else ""
-    written = written_text(told["rows"], told["bytes"], told["files"])
+    progress = load["progress"]
+    of = f"{progress['records']:,} of " if progress["records"] else ""
+    written = written_text(progress["rows"], progress["bytes"], progress["files"])
     ranges = ", ".join(map(_range, load["ranges"][:_SHOWN]))
     more = f" and {load['partitions'] - _SHOWN} more" if load["partitions"] > _SHOWN else ""
     return (
-        f"Load {load['number']}, due by {load['reason']}, for {load['seconds']:,.0f} s: {told['stage']}, "
+        f"Load {load['number']}, due by {load['reason']}, for {load['seconds']:,.0f} s: {progress['stage']}, "
         f"{of}{counted(load['records'], 'record')} ({ranges}{more}){written}, {load['rows_per_second']:,} rows/s"
     )
 
@@ -48,15 +48,15 @@ def _range(item: Mapping[str, Any]) -> str:
 
 
 def _row(load: Mapping[str, Any]) -> tuple[object, ...]:
-    told = load["progress"]
+    progress = load["progress"]
     return (
         load["number"],
         load["begun_at"],
         f"{load['seconds']:,.1f}",
         f"{load['records']:,}",
-        f"{told['rows']:,}",
-        size_text(told["bytes"]),
-        f"{told['files']:,}",
+        f"{progress['rows']:,}",
+        size_text(progress["bytes"]),
+        f"{progress['files']:,}",
         f"{load['rows_per_second']:,}",
         load["reason"],
         load["error"],

@@ -127,7 +127,7 @@ def read_given(file: Path) -> GivenConnector:
     try:
         return connector_of(file, read_document(file))
     except ConnectError as error:
-        click.echo(f"Error: {Redaction().told(str(error))}", err=True)
+        click.echo(f"Error: {Redaction().redacted(str(error))}", err=True)
         raise SystemExit(NOT_ASKED) from error
 
 

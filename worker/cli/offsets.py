@@ -34,8 +34,8 @@ def show(name: str, url: str) -> None:
         is_early = lag.get("not_committed_yet", False)
         rows = [_partition_row(partition, is_early=is_early) for partition in lag["partitions"]]
         click.echo(columns(("TOPIC", "PARTITION", "OFFSET", "END", "LAG"), rows))
-        told = (lambda _: _EARLY) if is_early else _known
-        tasks = [[task["id"], told(task["lag"]), task["records_per_second"]] for task in lag["tasks"]]
+        shown = (lambda _: _EARLY) if is_early else _known
+        tasks = [[task["id"], shown(task["lag"]), task["records_per_second"]] for task in lag["tasks"]]
         header = ("TASK", "LAG", "RECORDS/S")
     else:
         kept_rows = [(json.dumps(item["partition"]), json.dumps(item["offset"])) for item in kept]

@@ -53,9 +53,9 @@ def _tried(entries: Sequence[PluginEntry]) -> list[str]:
         )
     except subprocess.TimeoutExpired:
         return [f"Its import does not return within {_PATIENCE:.0f} s."] * len(entries)
-    told = [json.loads(line) for line in done.stdout.splitlines()]
+    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
     ended = f"The process ended with status {done.returncode} while it was imported."
-    return (told + [ended] * len(entries))[: len(entries)]
+    return (outcomes + [ended] * len(entries))[: len(entries)]
 
 
 def _try_all() -> None:

@@ -32,9 +32,9 @@ def end_text(document: Document) -> str:
     """Return the number of records, and why there are no more."""
     shown = len(document["records"])
     records = f"{shown} {'record' if shown == 1 else 'records'}"
-    told = f"{document['trace'].rstrip()}\n" if document["trace"] else ""
+    trace = f"{document['trace'].rstrip()}\n" if document["trace"] else ""
     if document["failed"]:
-        return f"{told}{records}, then it fails: {document['end']}"
+        return f"{trace}{records}, then it fails: {document['end']}"
     return f"{records}; {document['end']}. Nothing was produced, written or committed."
 
 
@@ -61,13 +61,13 @@ def table_text(document: Document) -> str:
     cells = [[json.dumps(row.get(name), ensure_ascii=False) for name in names] for row in document["rows"]]
     lines = [names, [column["type"].removesuffix("?") for column in columns], *cells]
     widths = [min(max(len(line[place]) for line in lines), _WIDEST_CELL) for place in range(len(names))]
-    told = [f"table {document['table']}  {document['place']}"]
-    told += [f"  folder {folder}" for folder in document["folders"]]
+    shown = [f"table {document['table']}  {document['place']}"]
+    shown += [f"  folder {folder}" for folder in document["folders"]]
     for line in lines:
         fitted = (_cut_to(cell, width).ljust(width) for cell, width in zip(line, widths, strict=True))
-        told.append(("  " + "  ".join(fitted)).rstrip())
+        shown.append(("  " + "  ".join(fitted)).rstrip())
     rows = f"{len(cells)} {'row' if len(cells) == 1 else 'rows'}"
-    return "\n".join([*told, f"  {rows}"])
+    return "\n".join([*shown, f"  {rows}"])
 
 
 def changes(before: Document, after: Document) -> Iterator[tuple[str, Any, Any]]:
@@ -99,12 +99,12 @@ def _headers(record: Document) -> dict[str, Any]:
 
 def _step_lines(step: Document, before: Document | None, width: int) -> Iterator[str]:
     label = f"  {step['step']:<{width}}  "
-    for line in _told(step, before):
+    for line in _detail_lines(step, before):
         yield f"{label}{line}".rstrip()
         label = " " * len(label)
 
 
-def _told(step: Document, before: Document | None) -> Iterator[str]:
+def _detail_lines(step: Document, before: Document | None) -> Iterator[str]:
     record = step.get("record")
     if record is not None and (step["step"] in _WHOLE or before is None):
         yield from _aligned([(name, "", text) for name, text in _whole(record)])

@@ -62,8 +62,8 @@ def _connector_report(shown: dict[str, Any], loads: dict[str, Any], failed: list
     if shown["tasks"]:
         lines += ["", columns(_TASKS, [_task_row(task) for task in shown["tasks"]])]
     lines += load_lines(loads["tasks"])
-    for told in (*unknown_since(shown), *notices(shown)):
-        lines += ["", _sentence(told)]
+    for sentence in (*unknown_since(shown), *notices(shown)):
+        lines += ["", _sentence(sentence)]
     for failure in failed:
         where = "The connector" if failure.task is None else f"Task {failure.task}"
         lines += ["", f"{where} failed: {failure.cause}"]

@@ -81,7 +81,7 @@ def losses(status: Mapping[str, Any]) -> str | None:
 def notices(status: Mapping[str, Any]) -> list[str]:
     """Return what a user should know about a connector beside failures, worst first, each as a sentence."""
     lost = losses(status)
-    return [*(told for told, _ in hanging(status)), *waiting(status), *([] if lost is None else [lost])]
+    return [*(sentence for sentence, _ in hanging(status)), *waiting(status), *([] if lost is None else [lost])]
 
 
 def lag_text(task: Mapping[str, Any]) -> str | None:

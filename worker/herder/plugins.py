@@ -64,7 +64,7 @@ class Plugins:
         request.enter(f"waiting for {in_config} to validate the given configuration")
         inquiry = messages.ValidateConfig(dict(config), self._worker_props)
         report = yield from self._inquiries.ask(inquiry, messages.Validated)
-        warnings = [{"key": key_of(told, config), "message": told} for told in report.warnings]
+        warnings = [{"key": key_of(warning, config), "message": warning} for warning in report.warnings]
         return {**report.infos, "warnings": warnings} if warnings else report.infos
 
     def _listed(self, name: str) -> PluginEntry:

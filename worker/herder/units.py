@@ -110,8 +110,8 @@ class Units:
         if running is None:
             return
         if hanging is not None:
-            told = not_returned(hanging.method, hanging.seconds, hanging.line)
-            logger.warning("%s\n%s", told, hanging.trace, extra=context)
+            message = not_returned(hanging.method, hanging.seconds, hanging.line)
+            logger.warning("%s\n%s", message, hanging.trace, extra=context)
         elif running.hanging is not None:
             logger.info("%s has returned", running.hanging.method, extra=context)
         self._running[unit] = replace(running, hanging=_shown(hanging))
@@ -126,8 +126,8 @@ class Units:
             case Waiting(reason):
                 waiting = None if reason is None else Wait(reason, utc_text(time.time()))
                 self._running[unit] = replace(running, waiting=waiting)
-            case Skipped() as told:
-                self._running[unit] = replace(running, skipped=_skips(told))
+            case Skipped() as skipped:
+                self._running[unit] = replace(running, skipped=_skips(skipped))
         self._show(unit, running.phase)
 
     def _show(self, unit: Unit, phase: Phase) -> None:
@@ -285,7 +285,7 @@ class Units:
                 self._running[unit] = replace(self._running[unit], phase=Phase.STOPPING)
                 self._supervisor.stop(unit)
             case Tell(unit, command):
-                self._running[unit] = _told(self._running[unit], command)
+                self._running[unit] = _after_command(self._running[unit], command)
                 self._supervisor.command(unit, command)
 
     def _start(self, unit: Unit, desired: Desired) -> None:
@@ -386,7 +386,7 @@ class Units:
         return len(RestartPolicy.of(entry.config).recent(restarts, time.monotonic()))
 
 
-def _told(running: Running, command: Pause | Resume | Drain | TakeConfig) -> Running:
+def _after_command(running: Running, command: Pause | Resume | Drain | TakeConfig) -> Running:
     """The running unit after a command was sent to it."""
     match command:
         case TakeConfig(config):
@@ -398,8 +398,14 @@ def _told(running: Running, command: Pause | Resume | Drain | TakeConfig) -> Run
             return replace(running, paused=isinstance(command, Pause))
 
 
-def _skips(told: Skipped) -> Skips:
-    return Skips(int(told.records), int(told.dead_letters), utc_text(told.since), utc_text(told.last), str(told.reason))
+def _skips(skipped: Skipped) -> Skips:
+    return Skips(
+        int(skipped.records),
+        int(skipped.dead_letters),
+        utc_text(skipped.since),
+        utc_text(skipped.last),
+        str(skipped.reason),
+    )
 
 
 def _shown(hanging: Hanging | None) -> Hang | None:

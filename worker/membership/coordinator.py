@@ -207,11 +207,11 @@ class Coordinator:
             return GenerationLostError(f"The group {self._group.group_id} does not know this worker any more")
         if isinstance(error, _AT_ONCE):
             return NotJoinedError(_text(error), at_once=True)
-        told = next((text for kind, text in _REMEDIES.items() if isinstance(error, kind)), "")
-        told = told or remedy(getattr(error, "errno", None) or 0, WORKER, [on_group(self._group.group_id, "Read")])
-        if told:
+        advice = next((text for kind, text in _REMEDIES.items() if isinstance(error, kind)), "")
+        advice = advice or remedy(getattr(error, "errno", None) or 0, WORKER, [on_group(self._group.group_id, "Read")])
+        if advice:
             return MemberRefusedError(
-                f"The broker refuses this worker in the group {self._group.group_id}: {_text(error)}. {told}"
+                f"The broker refuses this worker in the group {self._group.group_id}: {_text(error)}. {advice}"
             )
         return NotJoinedError(_text(error))
 

@@ -492,6 +492,6 @@ class GroupMember:
             silent = now.since(self._alive)
             if self._joined and (self._lapsed or silent > self._session * _MOST_SILENT):
                 coordinator.forget()
-                silence = now.told_since(self._alive)
+                silence = now.known_since(self._alive)
                 self._drop(f"the group's coordinator has not answered {silence}", self._session_left())
                 self._wake()

@@ -281,8 +281,8 @@ def _task(to: _Collected, seen: Snapshot, unit: Unit, task: TaskSeen, now: float
 
 def _own(to: _Collected, labels: Labels, series: OwnSeries, own: OwnValue) -> None:
     """Add a plugin's measurement, and also under MirrorMaker's name if it has one."""
-    name, told = series
-    own_labels = (*labels, *zip(told[::2], told[1::2], strict=True))
+    name, pairs = series
+    own_labels = (*labels, *zip(pairs[::2], pairs[1::2], strict=True))
     to.add(f"sluice_plugin_{name}", own_labels, own.value, own.help)
     if (of_mirror := mirror_name(series)) is not None:
         java, places = of_mirror

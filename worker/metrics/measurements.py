@@ -84,7 +84,7 @@ class _Question(NamedTuple):
     connector: str
 
 
-class _Told(NamedTuple):
+class _Heard(NamedTuple):
     worker_id: str
     measured: TaskMeasured
     at: float
@@ -122,7 +122,7 @@ class Measurements:
         self._times: dict[Unit, float] = {}
         self._past: dict[Unit, tuple[TaskMeasured, TaskMeasured]] = {}
         self._reports: dict[Unit, TaskSeen] = {}
-        self._others: dict[Unit, _Told] = {}
+        self._others: dict[Unit, _Heard] = {}
         self._under_way: set[_Question] = set()
         self._answered: dict[_Question, float] = {}
         self._waiting: list[_Waiting] = []
@@ -212,11 +212,11 @@ class Measurements:
         if status.worker_id == self._worker_id:
             own = self._own.get(unit, _NOTHING)
             return own if own.values is None or self.is_current(unit, status) else self._past_of(unit, own)
-        told = self._others.get(unit)
-        if told is None or told.worker_id != status.worker_id:
+        heard = self._others.get(unit)
+        if heard is None or heard.worker_id != status.worker_id:
             return _NOTHING
-        is_current = status.state in _MOVES and status.hanging is None and self._now() < told.at + _FRESH
-        return told.measured if is_current else self._past_of(unit, told.measured)
+        is_current = status.state in _MOVES and status.hanging is None and self._now() < heard.at + _FRESH
+        return heard.measured if is_current else self._past_of(unit, heard.measured)
 
     def _past_of(self, unit: Unit, measured: TaskMeasured) -> TaskMeasured:
         """The measurements of a task whose rates and lag are no longer those of now."""
@@ -253,7 +253,7 @@ class Measurements:
         self._due = {unit: at for unit, at in self._due.items() if unit.connector != connector}
         self._times = {unit: at for unit, at in self._times.items() if unit.connector != connector}
         self._past = {unit: kept for unit, kept in self._past.items() if unit.connector != connector}
-        self._others = {unit: told for unit, told in self._others.items() if unit.connector != connector}
+        self._others = {unit: heard for unit, heard in self._others.items() if unit.connector != connector}
         self._answered = {asked: at for asked, at in self._answered.items() if asked.connector != connector}
 
     def refresh(self, connector: str) -> None:
@@ -299,9 +299,9 @@ class Measurements:
             # Its session is about to end, or it is overloaded, so its tasks are shown without numbers.
             logger.debug("Worker %s did not report the measurements of its tasks: %s", question.worker_id, error)
         values = {} if error is not None else done.result()
-        kept = {unit: told for unit, told in self._others.items() if not _answers(question, unit, told)}
+        kept = {unit: heard for unit, heard in self._others.items() if not _answers(question, unit, heard)}
         new = {
-            Unit(question.connector, task): _Told(question.worker_id, item, self._now())
+            Unit(question.connector, task): _Heard(question.worker_id, item, self._now())
             for task, item in values.items()
         }
         self._others = kept | new
@@ -316,8 +316,8 @@ class Measurements:
             waiting.over.set_result(None)
 
 
-def _answers(question: _Question, unit: Unit, told: _Told) -> bool:
-    return unit.connector == question.connector and told.worker_id == question.worker_id
+def _answers(question: _Question, unit: Unit, heard: _Heard) -> bool:
+    return unit.connector == question.connector and heard.worker_id == question.worker_id
 
 
 def _same(some: Sequence[object], others: Sequence[object]) -> bool:

@@ -90,6 +90,6 @@ def client_name(series: OwnSeries) -> tuple[ClientName, Labels] | None:
 
 def _ordered(series: OwnSeries, wanted: tuple[str, ...]) -> Labels | None:
     """Return the labels in the wanted order; ``None`` if there are others, or fewer."""
-    told = series[1]
-    labels = dict(zip(told[::2], told[1::2], strict=True))
+    pairs = series[1]
+    labels = dict(zip(pairs[::2], pairs[1::2], strict=True))
     return tuple((label, labels[label]) for label in wanted) if labels.keys() == set(wanted) else None

@@ -43,7 +43,7 @@ class Moment:
         """Return the seconds since an earlier moment, by the clock that shows more of them."""
         return max(self.booted - earlier.booted, self.wall - earlier.wall)
 
-    def told_since(self, earlier: Moment) -> str:
+    def known_since(self, earlier: Moment) -> str:
         """Describe the time since an earlier moment, and say if the wall clock has run ahead."""
         jump = (self.wall - earlier.wall) - (self.booted - earlier.booted)
         doubt = f" (the wall clock went {jump:.1f} s forward: this machine was paused, or its clock was set)"

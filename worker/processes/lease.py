@@ -106,8 +106,8 @@ class LeaseView:
             until = Moment(self._until[0], self._until[1])
             if math.isfinite(until.wall):
                 self._timer.set(until.wall)
-            told = dict(self._kernel.poll(math.ceil(next_look(Moment.now(), until) * 1000)))
-            if told.get(self._bell, 0) & select.POLLHUP:
+            events = dict(self._kernel.poll(math.ceil(next_look(Moment.now(), until) * 1000)))
+            if events.get(self._bell, 0) & select.POLLHUP:
                 return
 
 

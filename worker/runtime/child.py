@@ -31,13 +31,13 @@ from worker.runtime.connector import run_connector
 from worker.runtime.control import Control
 from worker.runtime.dead_letters.loads import LoadDeadLetters
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
-from worker.runtime.household import Household
 from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.link import Line, Link
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.losses import Losses
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.providers import reload_after_ttl
+from worker.runtime.shared_process import SharedProcess
 from worker.runtime.sink.loop import SinkLoop
 from worker.runtime.source.guarantee import guarantee_of
 from worker.runtime.source.loop import SourceLoop, SourceTaskRuntimeContext
@@ -83,14 +83,14 @@ def run(line: Line, *, log_to_worker: bool) -> None:
     except (EOFError, OSError):
         return  # a process that was started in advance and whose worker is gone
     if isinstance(first, messages.RunUnits):
-        Household(line, _live).serve()
+        SharedProcess(line, _live).serve()
         return
     redaction = Redaction()
     stacks = None
     if log_to_worker:
         send_log(link, redaction)
         stacks = send_output(link, redaction)
-    _live(first, link, redaction, Watch(link.send, redaction.told, link.exit, stacks))
+    _live(first, link, redaction, Watch(link.send, redaction.redacted, link.exit, stacks))
 
 
 def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watch) -> None:
@@ -107,7 +107,7 @@ def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watc
                 raise ConnectError(f"A process cannot start with the command {type(first).__name__}.")
     except BaseException as error:
         # Whatever a plugin raises, even SystemExit, is the reason for the failure (invariant I7).
-        link.send(_needs_main_thread(link, error) or messages.Failed(redaction.told(failure_trace(error))))
+        link.send(_needs_main_thread(link, error) or messages.Failed(redaction.redacted(failure_trace(error))))
     finally:
         watch.close()
 
@@ -139,7 +139,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     log = LogReporter(command.connector, command.task, assembly.config, counts)
     reporters: list[Reporter] = [log] if queue is None else [log, queue]
     topic = assembly.config.errors_deadletterqueue_topic_name or None
-    losses = Losses(control.send, counts, redaction.told, topic)
+    losses = Losses(control.send, counts, redaction.redacted, topic)
     policy = assembly.config.error_policy
     tolerance = Tolerance(policy, reporters, control.wait_unless_stopped, counts=counts, tell=losses.look)
     in_engine = assembly.engine_class is not None
@@ -196,7 +196,7 @@ def _task_and_loop(
     """Make the task, without starting it, and the loop for its kind."""
     task_class = _task_class(assembly)
     name = class_name(task_class)
-    waits = Waits(control.send, assembly.redaction.told, assembly.config)
+    waits = Waits(control.send, assembly.redaction.redacted, assembly.config)
     if issubclass(task_class, SourceTask):
         guarantee = guarantee_of(assembly, control, clients, number)
         source_context = SourceTaskRuntimeContext(control, tolerance, name, guarantee)
@@ -204,7 +204,7 @@ def _task_and_loop(
         return source, SourceLoop(assembly, control, clients, source, source_context, tolerance, guarantee, waits)
     if issubclass(task_class, BulkSinkTask):
         metrics = TaskMetrics(control.send, tolerance.counts, tell=tolerance.tell)
-        loads = Loads(control.send, assembly.redaction.told, metrics)
+        loads = Loads(control.send, assembly.redaction.redacted, metrics)
         tells = assembly.config.errors_log_enable and assembly.config.tolerates_errors
         left_out = BadRecords(tolerance, queue if isinstance(queue, LoadDeadLetters) else None, tells=tells)
         bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients, loads, left_out))
@@ -237,7 +237,7 @@ def _bulk_source(
     waits: Waits,
 ) -> tuple[Task[Any], Loop]:
     metrics = TaskMetrics(control.send, tolerance.counts, tell=tolerance.tell)
-    loads = Loads(control.send, assembly.redaction.told, metrics)
+    loads = Loads(control.send, assembly.redaction.redacted, metrics)
     context = BulkSourceTaskRuntimeContext(assembly, control, clients, tolerance, loads, metrics, number)
     task = task_class(config, context)
     until_drained = assembly.config.runs_until_drained

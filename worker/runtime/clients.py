@@ -25,7 +25,7 @@ from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.messages import messages
 from worker.runtime.assembly import Assembly
-from worker.runtime.reports import ToldStatistics
+from worker.runtime.reports import ReportedStatistics
 from worker.runtime.source.producer import RestingProducer
 from worker.runtime.usage import starting_patient_threads
 from worker.security.redaction import Redaction
@@ -101,11 +101,11 @@ class Clients:
 
     def source_producer(self) -> RestingProducer:
         """The producer of a source task."""
-        properties = _told(self._source_producer_properties)
+        properties = _with_warnings(self._source_producer_properties)
         if self._tell is None:
             return RestingProducer(lambda: _made(properties))
-        told = ToldStatistics(self._tell)
-        return RestingProducer(lambda: _made(properties, told.take), told.rest)
+        statistics = ReportedStatistics(self._tell)
+        return RestingProducer(lambda: _made(properties, statistics.take), statistics.rest)
 
     @property
     def source_producer_keeps_order(self) -> bool:
@@ -206,7 +206,7 @@ class Clients:
         return int(self._sink_consumer_properties.runtime.get("max.poll.records", "500"))
 
     def _statistics(self) -> TakeStatistics | None:
-        return None if self._tell is None else ToldStatistics(self._tell).take
+        return None if self._tell is None else ReportedStatistics(self._tell).take
 
     def source_producer_java_properties(self) -> dict[str, str]:
         """The settings of a source's producer by their Java names, for a Java client."""
@@ -221,7 +221,7 @@ class Clients:
 
     def source_producer_settings(self) -> dict[str, PropertyValue]:
         """The settings of a source's producer by librdkafka's names, for a producer in another process."""
-        return dict(_told(self._source_producer_properties).properties)
+        return dict(_with_warnings(self._source_producer_properties).properties)
 
     def sink_consumer_java_properties(self) -> dict[str, str]:
         """The settings of the sink's consumer by their Java names, for a Java client.
@@ -255,7 +255,7 @@ def _telling(
     tell: Callable[[messages.ClientMetrics], None], redaction: Redaction
 ) -> Callable[[messages.ClientMetrics], None]:
     """Hide secrets in statistics: a ``client.id`` is a label of metrics and may come from a config provider (I8)."""
-    return lambda report: tell(replace(report, client_id=redaction.told(report.client_id)))
+    return lambda report: tell(replace(report, client_id=redaction.redacted(report.client_id)))
 
 
 def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
@@ -263,7 +263,7 @@ def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
 
 
 def _producer(properties: ClientProperties, on_statistics: TakeStatistics | None = None) -> Producer:
-    return _made(_told(properties), on_statistics)
+    return _made(_with_warnings(properties), on_statistics)
 
 
 def _made(properties: ClientProperties, on_statistics: TakeStatistics | None = None) -> Producer:
@@ -272,14 +272,14 @@ def _made(properties: ClientProperties, on_statistics: TakeStatistics | None = N
 
 def _consumer(properties: ClientProperties, on_statistics: TakeStatistics | None = None) -> Consumer:
     with_ends = replace(properties, properties={**properties.properties, "enable.partition.eof": True})
-    return librdkafka.consumer(_told(with_ends), fail_without_login(CONSUMER), on_statistics)
+    return librdkafka.consumer(_with_warnings(with_ends), fail_without_login(CONSUMER), on_statistics)
 
 
 def _admin(properties: ClientProperties) -> AdminClient:
     return librdkafka.admin(properties, fail_without_login(ADMIN))
 
 
-def _told(properties: ClientProperties) -> ClientProperties:
+def _with_warnings(properties: ClientProperties) -> ClientProperties:
     for key, reason in properties.ignored.items():
         logger.warning("Client setting %s has no effect: %s", key, reason)
     return properties

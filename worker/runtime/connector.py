@@ -90,7 +90,7 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     for warning in (*key_warnings(assembly), *unresolved, *assembly.connector_config.warnings()):
         logger.warning("%s", warning)
     reader = offset_reader(assembly, control, None) if assembly.is_source else None
-    waits = Waits(link.send, assembly.redaction.told, assembly.config)
+    waits = Waits(link.send, assembly.redaction.redacted, assembly.config)
     context = ConnectorRuntimeContext(link, control, waits, reader)
     with watch.call("start"):
         connector = assembly.connector_class(assembly.connector_config, context)

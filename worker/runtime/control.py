@@ -87,10 +87,10 @@ class Control:
         return False
 
     def wake(self) -> None:
-        """End the current or next :meth:`wait_for_wish`. From any thread."""
+        """End the current or next :meth:`wait_for_poll`. From any thread."""
         self._link.wake()
 
-    def wait_for_wish(self, descriptors: Collection[int], seconds: float) -> bool:
+    def wait_for_poll(self, descriptors: Collection[int], seconds: float) -> bool:
         """Wait until a descriptor is readable, the task is woken or a command arrives, for at most this many seconds.
 
         Returns whether a descriptor is readable or the task was woken.

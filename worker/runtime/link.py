@@ -97,8 +97,8 @@ class Link:
         return self._seat > 0
 
     @property
-    def speaker(self) -> object:
-        """The link itself; see :class:`worker.runtime.log.Voice`."""
+    def link(self) -> object:
+        """The link itself; see :class:`worker.runtime.log.LogTarget`."""
         return self
 
     @property

@@ -22,41 +22,41 @@ from worker.messages import messages
 from worker.processes.output import OUTPUT, Lines
 from worker.security.redaction import Redaction
 
-__all__ = ["LogReporter", "PipeHandler", "Voice", "failure_trace", "send_log", "send_output"]
+__all__ = ["LogReporter", "LogTarget", "PipeHandler", "failure_trace", "send_log", "send_output"]
 
 logger = logging.getLogger(__name__)
 
 _FORMATTER: Final = logging.Formatter("%(message)s")
 
 
-class Voice(Protocol):
+class LogTarget(Protocol):
     """Where log lines are sent: the link of this process or, in a shared one, that of the unit whose thread logs."""
 
     @property
-    def speaker(self) -> object:
+    def link(self) -> object:
         """The link that receives lines of the current thread."""
 
     def send(self, report: messages.LogRecord) -> None:
         """Tell the worker."""
 
 
-def send_log(voice: Voice, redaction: Redaction) -> None:
+def send_log(target: LogTarget, redaction: Redaction) -> None:
     """Send the log of this process to the worker, with unhandled errors, which Python writes to standard error."""
     root = logging.getLogger()
-    root.handlers[:] = [PipeHandler(voice, redaction)]
+    root.handlers[:] = [PipeHandler(target, redaction)]
     root.setLevel(logging.INFO)
     logging.captureWarnings(capture=True)
     threading.excepthook = _log_end_of_thread
     sys.unraisablehook = _log_unraisable
 
 
-def send_output(voice: Voice, redaction: Redaction) -> int:
+def send_output(target: LogTarget, redaction: Redaction) -> int:
     """Send the output of this process to the worker, line by line, and let a crash write its stacks there.
 
     Output of Python becomes log lines without secrets; output of C code and other programs goes to the worker as it is.
     Returns the descriptor for stacks.
     """
-    sys.stdout, sys.stderr = (_lines(_Printed(voice, redaction, number)) for number in (1, 2))
+    sys.stdout, sys.stderr = (_lines(_Printed(target, redaction, number)) for number in (1, 2))
     os.register_at_fork(after_in_child=_print_plainly)
     # A plugin may close descriptors 1 and 2.
     stacks = os.dup(2)
@@ -82,9 +82,9 @@ def _print_plainly() -> None:
 class _Printed(io.RawIOBase):
     """A stream that turns printed lines into log lines. May be written to from any thread."""
 
-    def __init__(self, voice: Voice, redaction: Redaction, number: int) -> None:
+    def __init__(self, target: LogTarget, redaction: Redaction, number: int) -> None:
         super().__init__()
-        self._voice = voice
+        self._target = target
         self._redaction = redaction
         self._number = number
         self._lock = threading.RLock()
@@ -99,7 +99,7 @@ class _Printed(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         with self._lock:
-            for line in self._lines.setdefault(self._voice.speaker, Lines()).feed(bytes(data)):
+            for line in self._lines.setdefault(self._target.link, Lines()).feed(bytes(data)):
                 self._tell(line)
         return len(data)
 
@@ -113,7 +113,7 @@ class _Printed(io.RawIOBase):
     def _tell(self, line: str) -> None:
         # Not through a logger: one of its handlers may print.
         if line.strip():
-            self._voice.send(messages.LogRecord(OUTPUT, logging.INFO, time.time(), self._redaction.told(line)))
+            self._target.send(messages.LogRecord(OUTPUT, logging.INFO, time.time(), self._redaction.redacted(line)))
 
 
 def _log_end_of_thread(end: threading.ExceptHookArgs) -> None:
@@ -131,9 +131,9 @@ def _log_unraisable(raised: sys.UnraisableHookArgs) -> None:
 class PipeHandler(logging.Handler):
     """Sends log records to the worker, which writes them with the context of the connector or task."""
 
-    def __init__(self, voice: Voice, redaction: Redaction) -> None:
+    def __init__(self, target: LogTarget, redaction: Redaction) -> None:
         super().__init__()
-        self._voice = voice
+        self._target = target
         self._redaction = redaction
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -143,7 +143,9 @@ class PipeHandler(logging.Handler):
         except Exception as error:
             written = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
             text = f"{written} (this line of the log cannot be made from its arguments: {error!r})"
-        self._voice.send(messages.LogRecord(record.name, record.levelno, record.created, self._redaction.told(text)))
+        self._target.send(
+            messages.LogRecord(record.name, record.levelno, record.created, self._redaction.redacted(text))
+        )
 
 
 @dataclass(slots=True)
@@ -180,8 +182,8 @@ class LogReporter:
 def failure_trace(error: BaseException) -> str:
     """The trace of a failed connector or task: the error in one line, then the traceback."""
     text, kind = error_text(error), type(error).__name__
-    told = text if isinstance(error, ConnectError) and text else f"{kind}: {text}" if text else kind
-    return f"{' '.join(told.split())}\n\n{stack_trace(error)}"
+    message = text if isinstance(error, ConnectError) and text else f"{kind}: {text}" if text else kind
+    return f"{' '.join(message.split())}\n\n{stack_trace(error)}"
 
 
 def _where(failure: Failure, *, with_messages: bool) -> str:

@@ -38,7 +38,7 @@ class ActiveTopics:
         self._send = send
         self._enabled = enabled
         self._now = now
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._forget_at = 0.0
 
     def see(self, topics: Iterable[str]) -> None:
@@ -46,10 +46,10 @@ class ActiveTopics:
         if not self._enabled:
             return
         if (now := self._now()) >= self._forget_at:
-            self._told.clear()
+            self._reported.clear()
             self._forget_at = now + _AGAIN_SECONDS
-        if new := set(topics) - self._told:
-            self._told |= new
+        if new := set(topics) - self._reported:
+            self._reported |= new
             self._send(messages.ActiveTopics(sorted(new)))
 
 
@@ -154,7 +154,7 @@ class OwnMeasurements:
     """The measurements of a plugin, of which only changes are sent. For one thread (I9: at most 5,000)."""
 
     def __init__(self) -> None:
-        self._told: dict[_Series, Measurement] = {}
+        self._reported: dict[_Series, Measurement] = {}
         self._now: dict[_Series, Measurement] = {}
         self._is_warned = False
 
@@ -172,12 +172,12 @@ class OwnMeasurements:
         changed: list[tuple[str, list[str], str, float | None]] = [
             (name, list(chain(*labels)), each.help, float(each.value))
             for (name, labels), each in self._now.items()
-            if self._told.get((name, labels)) != each
+            if self._reported.get((name, labels)) != each
         ]
         changed += [
-            (name, list(chain(*labels)), "", None) for name, labels in self._told if (name, labels) not in self._now
+            (name, list(chain(*labels)), "", None) for name, labels in self._reported if (name, labels) not in self._now
         ]
-        self._told = self._now
+        self._reported = self._now
         return changed
 
     def _warn(self, name: str) -> None:

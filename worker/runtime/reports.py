@@ -15,7 +15,7 @@ from typing import Final
 from connect.internals.kafka.clients.statistics import ClientStatistics
 from worker.messages import messages
 
-__all__ = ["ReportPace", "ToldStatistics"]
+__all__ = ["ReportPace", "ReportedStatistics"]
 
 _SOON: Final = 1.0
 _LITTLE_MOVES: Final = 2.5
@@ -82,7 +82,7 @@ class ReportPace:
         return moment if at - moment < _MOST_EARLY * self._pause else moment + self._pause
 
 
-class ToldStatistics:
+class ReportedStatistics:
     """Reports the statistics of a Kafka client. Used by the task's thread alone."""
 
     def __init__(
@@ -91,17 +91,17 @@ class ToldStatistics:
         self._tell = tell
         self._now = now
         self._seen: ClientStatistics | None = None
-        self._told: ClientStatistics | None = None
+        self._reported: ClientStatistics | None = None
         self._due = 0.0
         self._pause = _SELDOM_SECONDS
 
     def take(self, seen: ClientStatistics) -> None:
         """Report statistics: less and less often while only values change that always do, at last every 160 seconds."""
         self._seen = seen
-        moves = self._told is None or _of_records(seen) != _of_records(self._told)
+        moves = self._reported is None or _of_records(seen) != _of_records(self._reported)
         if moves or self._now() >= self._due:
             self._pause = _SELDOM_SECONDS if moves else min(2 * self._pause, _MOST_SELDOM_SECONDS)
-            self._told, self._due = seen, self._now() + self._pause
+            self._reported, self._due = seen, self._now() + self._pause
             self._tell(messages.ClientMetrics(seen.kind, seen.client_id, seen.values, seen.lags))
 
     def rest(self) -> None:

@@ -54,17 +54,17 @@ class Waits:
 
         Raises :class:`~connect.errors.ConnectError` if it has waited for too long by then.
         """
-        now, told = self._clock(), self._hide(reason)[:_MOST_CHARACTERS]
+        now, shown = self._clock(), self._hide(reason)[:_MOST_CHARACTERS]
         if self._shown is None:
             self._since = self._line_due = now
-        if self._shown != told:
-            self._shown = told
+        if self._shown != shown:
+            self._shown = shown
             self._line_due = now
-            self._send(Waiting(told))
+            self._send(Waiting(shown))
         if now >= self._line_due:
             self._line_due = now + _LINE_SECONDS
             waited = f"Still waiting, for {now - self._since:,.0f} s now. " if now - self._since >= 1 else ""
-            logger.warning("%s%s", waited, told)
+            logger.warning("%s%s", waited, shown)
         self._heed_limit(reason, now, ends=ends)
 
     def over(self) -> None:

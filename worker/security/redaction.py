@@ -64,7 +64,7 @@ class Redaction:
             text = text.replace(secret, HIDDEN)
         return text if self._short is None else self._short.sub(HIDDEN, text)
 
-    def told(self, text: str) -> str:
+    def redacted(self, text: str) -> str:
         """Return the text in a form that may leave the process: without secrets, in valid UTF-8, and at most 64 KiB."""
         hidden = self.hide(text)
         if len(hidden) > _MOST_CHARACTERS:

@@ -10,7 +10,7 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from worker.supervisor.pipe import WorkerEnd
 
-__all__ = ["Listener", "Speaker"]
+__all__ = ["ChildDescriptors", "Listener"]
 
 _Interests: TypeAlias = tuple[tuple[int, int], ...]
 """Descriptors, each with the events to wait for."""
@@ -19,7 +19,7 @@ _SAYS: Final = select.EPOLLIN
 _TAKES: Final = select.EPOLLOUT
 
 
-class Speaker(Protocol):
+class ChildDescriptors(Protocol):
     """The descriptors of a child that are waited for."""
 
     @property
@@ -35,7 +35,7 @@ class Speaker(Protocol):
         """A descriptor that becomes readable when the child prints."""
 
 
-S = TypeVar("S", bound=Speaker)
+S = TypeVar("S", bound=ChildDescriptors)
 
 
 class Listener(Generic[S]):
@@ -98,7 +98,7 @@ class Listener(Generic[S]):
                 self._kernel.unregister(descriptor)
 
 
-def _interests(child: Speaker) -> _Interests:
+def _interests(child: ChildDescriptors) -> _Interests:
     pipe = child.pipe
     own = () if pipe.closed else ((pipe.fileno(), _SAYS | _TAKES if pipe.waits_to_send else _SAYS),)
     others = tuple((each, _SAYS) for each in (child.sentinel, child.output) if each is not None)

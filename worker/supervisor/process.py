@@ -245,8 +245,8 @@ class _Process(Piped):
         if self._status is None:
             self._code = _reaped(self._pidfd)
             return True
-        if told := os.read(self._status, _LONGEST_STATUS):
-            self._code = int(told)
+        if status := os.read(self._status, _LONGEST_STATUS):
+            self._code = int(status)
             return True
         os.close(self._status)
         self._status = None

@@ -333,11 +333,12 @@ def _common_schema(elements: list[SchemaAndValue | None]) -> Schema | None:
         common = _wider(common, schema)
         if common is None:
             return None
-    untold = [element for element in present if element.schema is None]
-    return common if all(isinstance(element, _Untold) and _fits(common, element.value) for element in untold) else None
+    undetermined = [element for element in present if element.schema is None]
+    fits = all(isinstance(element, _Undetermined) and _fits(common, element.value) for element in undetermined)
+    return common if fits else None
 
 
-class _Untold(SchemaAndValue):
+class _Undetermined(SchemaAndValue):
     """An array or map whose schema is undetermined because it, or everything in it, is empty."""
 
     __slots__ = ()
@@ -345,7 +346,7 @@ class _Untold(SchemaAndValue):
 
 def _kind(elements: list[SchemaAndValue | None]) -> type[SchemaAndValue]:
     """Return the class of an array or map of elements that have no schema in common."""
-    return _Untold if all(isinstance(element, _Untold) for element in elements) else SchemaAndValue
+    return _Undetermined if all(isinstance(element, _Undetermined) for element in elements) else SchemaAndValue
 
 
 def _fits(schema: Schema | None, value: Any) -> bool:

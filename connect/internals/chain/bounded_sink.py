@@ -32,8 +32,8 @@ class GoesBackError(RetriableError):
     """The task wants to continue from offsets that have already been passed: the records have to be read again."""
 
     def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
-        told = ", ".join(f"{topic}-{number} from {at}" for (topic, number), at in sorted(offsets.items()))
-        super().__init__(f"The task asks for records again: {told}")
+        places = ", ".join(f"{topic}-{number} from {at}" for (topic, number), at in sorted(offsets.items()))
+        super().__init__(f"The task asks for records again: {places}")
         self.offsets = dict(offsets)
 
 

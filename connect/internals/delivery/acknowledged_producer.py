@@ -73,8 +73,8 @@ class AcknowledgedProducer:
             self._refused = kafka_error(error)
         if self._refused is not None:
             if is_denial(self._refused.code()):
-                told = explained(self._refused, PRODUCER, on_topic(self._topic, "Write"))
-                raise ConnectError(f"{self._what} did not take a record: {told}.")
+                reason = explained(self._refused, PRODUCER, on_topic(self._topic, "Write"))
+                raise ConnectError(f"{self._what} did not take a record: {reason}.")
             raise ConnectError(
                 f"{self._what} did not take a record: {self._refused.str()}. Check that the topic exists, "
                 "and that max.message.bytes and the connector's "

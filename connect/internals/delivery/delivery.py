@@ -176,8 +176,8 @@ class Delivery:
                 return None
         except KafkaException as later:
             error = later
-        told: KafkaError = error.args[0]
-        return None if _lacks_partition(told) and self._produce_to_new(arguments) else told
+        refusal: KafkaError = error.args[0]
+        return None if _lacks_partition(refusal) and self._produce_to_new(arguments) else refusal
 
     def _make_room(self, record: RawRecord, most: int) -> None:
         topic, size = record.topic, _size(record)

@@ -130,7 +130,7 @@ class BatchOutcomes:
             return repeat(self._delivered_any())
         offsets: list[int | None] | None = None
         if self._receipt is not None:
-            offsets = self._receipt.told = [None] * self._length
+            offsets = self._receipt.reported = [None] * self._length
         return map(partial, repeat(self._delivered), repeat(offsets), range(self._length))
 
     # Two functions in functions, and no methods: they run for each record.
@@ -140,7 +140,7 @@ class BatchOutcomes:
         submission, unsent = self._submission, self._unsent
         offsets: list[int | None] = []
         if self._receipt is not None:
-            self._receipt.told, self._receipt.unsent = offsets, unsent
+            self._receipt.reported, self._receipt.unsent = offsets, unsent
         places = filterfalse(unsent.__contains__, count())
         passed = 0
 

@@ -19,5 +19,5 @@ def kafka_error(error: BaseException) -> KafkaError:
         cause = cause.__cause__ or cause.__context__
     if cause is None:
         raise error
-    told: KafkaError = cause.args[0]
-    return told
+    refusal: KafkaError = cause.args[0]
+    return refusal

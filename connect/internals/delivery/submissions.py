@@ -23,21 +23,22 @@ _TIDY: Final = 1000
 class Receipt:
     """The offsets of a batch's records on their topic, as far as they are acknowledged.
 
-    ``told`` lists them in the order of the records, except those at the indices ``unsent``, for which no report comes.
+    ``reported`` lists them in the order of the records, except those at the indices ``unsent``, of which no report
+    comes.
     """
 
     topic: str
     source_offsets: Sequence[Offset]
-    told: list[int | None] = field(default_factory=list)
+    reported: list[int | None] = field(default_factory=list)
     unsent: Collection[int] = ()
 
     @property
     def offsets(self) -> Sequence[int | None]:
         """The offset of each record; ``None`` if unknown, as for a refused record."""
         if not self.unsent:
-            return self.told
-        told = iter(self.told)
-        return [None if place in self.unsent else next(told, None) for place in range(len(self.source_offsets))]
+            return self.reported
+        reported = iter(self.reported)
+        return [None if place in self.unsent else next(reported, None) for place in range(len(self.source_offsets))]
 
 
 @dataclass(slots=True, eq=False)
@@ -56,7 +57,7 @@ class Submission:
     receipts: list[Receipt] | None = None
 
     @property
-    def is_told(self) -> bool:
+    def is_reported(self) -> bool:
         """Whether the task is notified when all records are acknowledged."""
         return bool(self.records) or self.receipts is not None
 
@@ -96,8 +97,8 @@ class SubmittedRecords:
     def _tidy(self) -> None:
         """Drop submissions superseded by an acknowledged successor. The more remain, the later this is done again."""
         for key, queue in self._queues.items():
-            told = [one for one, after in pairwise(queue) if one.remaining or after.remaining]
-            self._queues[key] = deque([*told, queue[-1]])
+            reported = [one for one, after in pairwise(queue) if one.remaining or after.remaining]
+            self._queues[key] = deque([*reported, queue[-1]])
         self._until_tidy = max(_TIDY, len(self))
 
 

@@ -226,11 +226,11 @@ class PluginRegistry:
         close = [match for match in close if _likeness(written, match) > _likeness(written, close[0]) - _MARGIN]
         meant = dict.fromkeys(names[match] for match in close)
         # A plugin has several names; it is told by one such as was written.
-        told = [
+        candidates = [
             max(filter(_Comparable(kind, name), entry.names()), key=lambda known: _likeness(name, known))
             for entry in meant
         ]
-        return form.format(" or ".join(told)) if told else ""
+        return form.format(" or ".join(candidates)) if candidates else ""
 
     def load(self, kind: PluginKind, name: str, version: str | None = None) -> type[Any]:
         """Import the class that a configuration calls ``name``; see :meth:`find`. This runs the plugin's code.

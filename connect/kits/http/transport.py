@@ -311,8 +311,8 @@ def _translated_errors(url: str, remedies: Remedies, failure: str) -> Iterator[N
 def _translated(
     error: Exception, parts: list[BaseException], place: str, remedies: Remedies, failure: str
 ) -> HttpError:
-    told = [part.strerror for part in parts if isinstance(part, OSError) and part.strerror]
-    said = told[-1] if told else None
+    reasons = [part.strerror for part in parts if isinstance(part, OSError) and part.strerror]
+    said = reasons[-1] if reasons else None
     cause = said or type(parts[-1]).__name__
     for part in parts:
         distrust: type[UntrustedError] | None = None

@@ -262,8 +262,8 @@ class AzureBlobs:
     def _meaning(self, error: HttpResponseError, path: str, of_container: bool) -> Exception:
         status, code = int(error.status_code or 0), _code(error)
         if code in _NO_CONTAINER or (status == 404 and of_container):
-            told = f"There is no container {self._name}"
-            return ConnectError(f"{told}: make it, or correct store.url or azblob.endpoint.")
+            message = f"There is no container {self._name}"
+            return ConnectError(f"{message}: make it, or correct store.url or azblob.endpoint.")
         if status == 404 or code in _NO_BLOB:
             return FileNotFoundError(path)
         if status == 412 or code in _THERE:
@@ -273,10 +273,10 @@ class AzureBlobs:
                 f"The service of container {self._name} refuses {path} ({code or status}): check the key or the token, "
                 "or give the identity the role Storage Blob Data Contributor on the container (docs/spark/stores.md)."
             )
-        told = f"A request for {path} in container {self._name} failed ({code or status})."
+        message = f"A request for {path} in container {self._name} failed ({code or status})."
         if status in {408, 429} or status >= 500:
-            return RetriableError(told)
-        return ConnectError(f"{told} Check store.url and azblob.endpoint.")
+            return RetriableError(message)
+        return ConnectError(f"{message} Check store.url and azblob.endpoint.")
 
 
 def _code(error: HttpResponseError) -> str:

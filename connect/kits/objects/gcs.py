@@ -245,7 +245,7 @@ class GoogleObjects:
         except GoogleAPICallError as error:
             raise self._meaning(error, path, of_bucket) from error
         except InvalidResponse as error:
-            raise RetriableError(self._told(path, error.response.status_code)) from error
+            raise RetriableError(self._failure_text(path, error.response.status_code)) from error
         except (RetryError, RequestException, ConnectionError) as error:
             reason = error.cause if isinstance(error, RetryError) else error
             raise RetriableError(f"The service for bucket {self._name} cannot be reached: {reason}") from error
@@ -269,8 +269,8 @@ class GoogleObjects:
                 "roles/storage.objectUser on the bucket (docs/spark/stores.md lists what it must permit)."
             )
         if code in {408, 409, 429} or code >= 500:
-            return RetriableError(self._told(path, code))
+            return RetriableError(self._failure_text(path, code))
         return ConnectError(f"{self._told(path, code)} Check store.url and gcs.endpoint.")
 
-    def _told(self, path: str, code: int) -> str:
+    def _failure_text(self, path: str, code: int) -> str:
         return f"A request for {path} in bucket {self._name} failed ({code})."

@@ -147,8 +147,8 @@ class GcsOptions(HostsConfig):
         if reason := missing_extra("gcs", "google.cloud.storage"):
             yield ConfigRuleError(f"A store in Google Cloud Storage cannot be reached from here. {reason}", "store.url")
         if self.gcs_credentials_json is not None and self.gcs_credentials_path is not None:
-            told = "gcs.credentials.json is the key as well: give one of the two."
-            yield ConfigError("gcs.credentials.path", self.gcs_credentials_path, told)
+            message = "gcs.credentials.json is the key as well: give one of the two."
+            yield ConfigError("gcs.credentials.path", self.gcs_credentials_path, message)
         try:
             _ = self.google_key
         except ConfigError as error:
@@ -209,19 +209,19 @@ class AzureOptions(HostsConfig):
         for key in given[1:]:
             yield ConfigError(key, None, f"{given[0]} signs requests as well: give one of the two.")
         if self.azblob_connection_string is not None and self.azblob_endpoint is not None:
-            told = "azblob.connection.string has it as BlobEndpoint: give one of the two."
-            yield ConfigError("azblob.endpoint", self.azblob_endpoint, told)
+            message = "azblob.connection.string has it as BlobEndpoint: give one of the two."
+            yield ConfigError("azblob.endpoint", self.azblob_endpoint, message)
         try:
             account = self.azure_account_of(place)
         except ConfigError as error:
             yield error
             return
         if place.secure and not account.endpoint.startswith("https:"):
-            told = f"abfss: is reached by https: alone, and {account.endpoint} is not: write abfs: in its place."
-            yield ConfigError("store.url", url, told)
+            message = f"abfss: is reached by https: alone, and {account.endpoint} is not: write abfs: in its place."
+            yield ConfigError("store.url", url, message)
         if account.key is None and account.token is None and not account.endpoint.startswith("https:"):
-            told = "An identity is only sent to an https: URL: set a key (azblob.account.key) or a token instead."
-            yield ConfigError("azblob.endpoint", self.azblob_endpoint, told)
+            message = "An identity is only sent to an https: URL: set a key (azblob.account.key) or a token instead."
+            yield ConfigError("azblob.endpoint", self.azblob_endpoint, message)
 
     def _azure_keys(self) -> Mapping[str, Password | None]:
         return {
@@ -239,8 +239,8 @@ class ObjectOptions(AzureOptions, GcsOptions, S3Options):
         for key, endpoint in self._endpoints().items():
             if endpoint is not None and "@" in endpoint:
                 # The option's own rule accepts it, because its error would reveal the key.
-                told = "It must not contain a user or a key: give them by their keys."
-                yield ConfigError(key, shown_url(endpoint), told)
+                message = "It must not contain a user or a key: give them by their keys."
+                yield ConfigError(key, shown_url(endpoint), message)
             elif endpoint is not None:
                 yield from self.host_mistakes(key, endpoint)
         if place.kind == "s3" and (reason := missing_extra("s3", "boto3")):

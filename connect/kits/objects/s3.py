@@ -281,10 +281,10 @@ class S3Objects:
                 f"The service of bucket {self._bucket} refuses {error.operation_name} of {path} ({code}): check "
                 "aws.access.key.id and aws.secret.access.key, and what they permit (docs/spark/stores.md lists it)."
             )
-        told = f"{error.operation_name} of {path} in bucket {self._bucket} failed ({code or status})."
+        message = f"{error.operation_name} of {path} in bucket {self._bucket} failed ({code or status})."
         if status >= 500 or code in {"SlowDown", "RequestTimeout", "Throttling"}:
-            return RetriableError(told)
-        return ConnectError(f"{told} Check s3.region, s3.endpoint and s3.path.style.access.enabled.")
+            return RetriableError(message)
+        return ConnectError(f"{message} Check s3.region, s3.endpoint and s3.path.style.access.enabled.")
 
 
 class S3Writer:

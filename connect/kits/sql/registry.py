@@ -72,8 +72,8 @@ def writer_class(backend: str) -> type[Writer]:
     """Return the writer for SQLAlchemy's name of a database. Raises ``LookupError`` with the known ones."""
     if backend in _PRODUCTS:
         return _PRODUCTS[backend].writer
-    told = "The sink cannot write to {0}; it can write to {1}"
-    found: type[Writer] = _installed(_WRITERS, backend, told, "provides a writer")
+    sentence = "The sink cannot write to {0}; it can write to {1}"
+    found: type[Writer] = _installed(_WRITERS, backend, sentence, "provides a writer")
     return found
 
 
@@ -82,12 +82,12 @@ def writer_of(dialect: Dialect) -> Writer:
     return writer_class(dialect.backend)(dialect)
 
 
-def _installed(group: str, name: str, told: str, provides: str) -> Any:
+def _installed(group: str, name: str, sentence: str, provides: str) -> Any:
     """Return what an installed package provides under a name in a group of entry points."""
     found = {each.name: each for each in reversed(entry_points(group=group))}
     if name in found:
         return found[name].load()
     raise LookupError(
-        f"{told.format(name, ', '.join(sorted({*_PRODUCTS, *found})))}. Use one of them, or install a package that "
+        f"{sentence.format(name, ', '.join(sorted({*_PRODUCTS, *found})))}. Use one of them, or install a package that "
         f"{provides} in its entry points {group}."
     )

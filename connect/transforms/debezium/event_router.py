@@ -174,12 +174,14 @@ class EventRouter(Transformation[EventRouterConfig]):
         return self._routed(record, change, _Row.of(record.value_schema, change))
 
     def _report_update(self, record: Record) -> None:
-        told = "An update of the outbox table of topic %s is dropped: rows of an outbox are inserted and deleted only"
+        message = (
+            "An update of the outbox table of topic %s is dropped: rows of an outbox are inserted and deleted only"
+        )
         match self.config.table_op_invalid_behavior:
             case "warn":
-                _log.warning(told, record.topic)
+                _log.warning(message, record.topic)
             case "error":
-                _log.error(told, record.topic)
+                _log.error(message, record.topic)
             case _:
                 raise ConnectError(
                     f"A row of the outbox table of topic {record.topic} was changed, which is no event: have the "

@@ -239,8 +239,8 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
                     self._do_step(connection, group, step.slice(start, stop))
 
             for at, error in isolate(len(step.rows), attempt, self._blames_row):
-                told = self._database.failure(error, f"write the record to table {group.table}") or error
-                errant.append((ErrantRecord(group.record(step.places[at]), DataError(str(told))), error))
+                failure = self._database.failure(error, f"write the record to table {group.table}") or error
+                errant.append((ErrantRecord(group.record(step.places[at]), DataError(str(failure))), error))
         return errant
 
     def _blames_row(self, error: Exception) -> bool:

@@ -58,7 +58,7 @@ class Tables:
         self._prepared: dict[tuple[TableId, Layout], PreparedTable] = {}
         self._reached: dict[TableId, Reached] = {}
         self._seen: dict[TableId, tuple[Column, ...]] = {}
-        self._told: set[tuple[TableId, str]] = set()
+        self._reported: set[tuple[TableId, str]] = set()
 
     def connection(self) -> Connection:
         """Return the connection, prepared for writing."""
@@ -148,8 +148,8 @@ class Tables:
         if len(kept) == len(pairs):
             return layout, columns
         left_out = sorted({column.name for _, column in pairs} - {column.name for _, column in kept})
-        if new := [name for name in left_out if (table, name) not in self._told]:
-            self._told |= {(table, name) for name in new}
+        if new := [name for name in left_out if (table, name) not in self._reported]:
+            self._reported |= {(table, name) for name in new}
             _log.warning(
                 "Table %s computes the columns %s itself, so the values that records have for them are left out",
                 table,

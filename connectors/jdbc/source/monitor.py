@@ -37,7 +37,7 @@ class TableMonitor:
         self._answered = threading.Event()
         """The tables were listed once, or cannot be."""
         self._listed = False
-        self._told: set[tuple[TableId, bool]] = set()
+        self._reported: set[tuple[TableId, bool]] = set()
         self._sizes: Mapping[TableId, int] = {}
         self._missing: Sequence[str] = ()
         self._thread = threading.Thread(target=self._run, name="jdbc-tables", daemon=True)
@@ -123,8 +123,8 @@ class TableMonitor:
         publishable = [table for table in tables if has_topic_form(prefix + table.name)]
         may_rename = bool(self._config.originals.get("transforms"))
         is_kept = may_rename or not publishable
-        told = {(table, is_kept) for table in set(tables) - set(publishable)}
-        for table, _ in sorted(told - self._told):
+        unpublished = {(table, is_kept) for table in set(tables) - set(publishable)}
+        for table, _ in sorted(unpublished - self._reported):
             logger.warning(
                 "%s: its topic would be %r, but topic names consist of at most 249 letters, digits, '.', '_' and '-'. "
                 "Rename the topic with the transformation RegexRouter, or exclude the table with table.blacklist or "
@@ -134,7 +134,7 @@ class TableMonitor:
                 else f"Table {table} is not read",
                 prefix + table.name,
             )
-        self._told = told
+        self._reported = unpublished
         return tables if is_kept else publishable
 
     def _note(self, sizes: Mapping[TableId, int]) -> None:

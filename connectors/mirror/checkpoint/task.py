@@ -48,7 +48,7 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
         self._offsets: OffsetTopics | None = None
         self._checkpoints = Checkpoints()
         self._due = self._sync_due = 0.0
-        self._untold: frozenset[str] = frozenset()
+        self._refused: frozenset[str] = frozenset()
         self._numbers = FailoverMeasurements(config.source_cluster_alias, config.target_cluster_alias)
         self._latencies = CheckpointLatencies(config.source_cluster_alias, config.target_cluster_alias)
         policy = replication_policy(config.originals)
@@ -185,9 +185,9 @@ class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
 
     def _tell(self, refused: dict[str, ConnectError]) -> None:
         """Log groups whose offsets cannot be read, each once until that changes."""
-        for group in sorted(refused.keys() - self._untold):
+        for group in sorted(refused.keys() - self._refused):
             logger.warning("The offsets of group %s cannot be read and are not translated: %s", group, refused[group])
-        self._untold = frozenset(refused)
+        self._refused = frozenset(refused)
 
     def _record(self, checkpoint: Checkpoint, timestamp: int) -> SourceRecord:
         return SourceRecord(

@@ -187,14 +187,14 @@ class OffsetJournal:
         kept.written = time.monotonic()
 
     def _produce(self, topic: str, key: bytes, value: bytes | None, runs: Runs | None) -> None:
-        def told(error: KafkaError | None, _: Message) -> None:
+        def on_delivery(error: KafkaError | None, _: Message) -> None:
             if error is not None:
                 logger.warning("A record for topic %s could not be written: %s", topic, error.str())
                 if runs is not None:
                     runs.touch()
 
         try:
-            self._producer.produce(topic, value, key, 0, on_delivery=told)
+            self._producer.produce(topic, value, key, 0, on_delivery=on_delivery)
         except BufferError:
             # The topic cannot be written to. Runs are written again later; a lost sync only makes translations coarser.
             if runs is not None:

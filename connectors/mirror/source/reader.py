@@ -74,7 +74,7 @@ class SourceReader:
         self._next: dict[TopicPartition, int] = {}
         self._only: TopicPartition | None = None
         self._many_come = False
-        self._told: dict[str | None, str] = {}
+        self._reported: dict[str | None, str] = {}
         self.anew: set[TopicPartition] = set()
         """Partitions whose topic was found to be recreated. They are not read; the caller takes them out."""
 
@@ -105,7 +105,7 @@ class SourceReader:
                     self._hear(message, error)
             found = [message for message in found if message.error() is None]
         elif found:
-            self._told.clear()
+            self._reported.clear()
         read = [(partition, list(messages)) for partition, messages in by_partition(found, self._only)]
         for partition, messages in read:
             self._next[partition] = messages[-1].offset() + 1
@@ -147,9 +147,9 @@ class SourceReader:
     def _hear(self, message: Message, error: KafkaError) -> None:
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._pass_gap(TopicPartition(message.topic(), message.partition()))
-        elif self._told.get(message.topic()) != error.str():
+        elif self._reported.get(message.topic()) != error.str():
             # Logged once, not each time the client tries again.
-            self._told[message.topic()] = error.str()
+            self._reported[message.topic()] = error.str()
             logger.warning("The source cluster cannot be read at the moment and is tried again: %s", error.str())
 
     def _pass_gap(self, partition: TopicPartition) -> None:

@@ -117,13 +117,13 @@ class DeletionNotes:
         producer = self._clients.producer(Cluster.TARGET, "missing-target-producer")
         failed: list[KafkaError] = []
 
-        def told(error: KafkaError | None, _: Message) -> None:
+        def on_delivery(error: KafkaError | None, _: Message) -> None:
             if error is not None:
                 failed.append(error)
 
         for topic, since in changed.items():
             value = None if since is None else str(round(since * _MS)).encode()
-            producer.produce(self._topic, value, topic.encode(), 0, on_delivery=told)
+            producer.produce(self._topic, value, topic.encode(), 0, on_delivery=on_delivery)
         if producer.flush(_FLUSH_SECONDS):
             raise RetriableError(
                 f"The cluster {self._patience.cluster} has not acknowledged all records of {self._topic}."

@@ -48,7 +48,7 @@ class TopicUpkeep:
         self._notes = notes
         self._has_recalled = False
         self._acls: frozenset[AclBinding] = frozenset()
-        self._told: frozenset[str] = frozenset()
+        self._reported: frozenset[str] = frozenset()
 
     def look(self) -> tuple[TopicPartition, ...]:
         """Create and extend topics at the target, and return the partitions to mirror.
@@ -167,6 +167,6 @@ class TopicUpkeep:
         return self._selection.policy.format_remote_topic(self._alias, topic)
 
     def _tell(self, text: str) -> None:
-        if text not in self._told:
-            self._told |= {text}
+        if text not in self._reported:
+            self._reported |= {text}
             logger.info("%s", text)

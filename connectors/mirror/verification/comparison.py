@@ -138,7 +138,7 @@ def hole(here: Stretch) -> Difference | None:
 def _unequal(mine: Content, copy: Content) -> str | None:
     """Return what differs between a record and its copy."""
     for name, left, right in zip(("key", "value", "headers", "timestamp"), mine, copy, strict=True):
-        is_told = name != "timestamp" or (left is not None and right is not None)
-        if left != right and is_told:
+        is_comparable = name != "timestamp" or (left is not None and right is not None)
+        if left != right and is_comparable:
             return f"different {name}"
     return None

@@ -103,12 +103,12 @@ class VerifiedTopic:
         producer = self._clients.producer(Cluster.TARGET, "verified-target-producer")
         failed: list[KafkaError] = []
 
-        def told(error: KafkaError | None, _: Message) -> None:
+        def on_delivery(error: KafkaError | None, _: Message) -> None:
             if error is not None:
                 failed.append(error)
 
         for each in found:
-            producer.produce(self._topic, each.value(), each.key(), 0, on_delivery=told)
+            producer.produce(self._topic, each.value(), each.key(), 0, on_delivery=on_delivery)
         if producer.flush(_FLUSH_SECONDS):
             raise RetriableError(
                 f"The cluster {self._patience.cluster} has not acknowledged all records of {self._topic}."

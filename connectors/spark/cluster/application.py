@@ -134,10 +134,10 @@ class ApplicationFolder:
     def read(self) -> Application | None:
         """Return how to reach the application, if known."""
         try:
-            told = json.loads((self.path / _STATE).read_text(encoding="utf-8"))
+            document = json.loads((self.path / _STATE).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        return Application(**{**told, "terms": Terms(**told["terms"])})
+        return Application(**{**document, "terms": Terms(**document["terms"])})
 
     def clear(self) -> None:
         """Remove the record of an application."""

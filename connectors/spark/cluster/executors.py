@@ -128,8 +128,8 @@ def unfit_executors(answers: Iterable[Answer]) -> str | None:
     lacking = sorted({answer for answer in answers if answer.missing})
     if not lacking:
         return None
-    told = "; ".join(f"{answer.program} on {answer.host} lacks {', '.join(answer.missing)}" for answer in lacking)
-    return f"The executors of Spark cannot do the work: {told}. {_REMEDY}"
+    lacks = "; ".join(f"{answer.program} on {answer.host} lacks {', '.join(answer.missing)}" for answer in lacking)
+    return f"The executors of Spark cannot do the work: {lacks}. {_REMEDY}"
 
 
 def has_executors(spark: SparkSession) -> bool:

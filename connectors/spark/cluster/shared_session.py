@@ -83,7 +83,7 @@ class SharedSession(SparkSession):
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _ApplicationRequest:
     """A connector's requirements for the application."""
 
     session: str
@@ -110,13 +110,13 @@ def join_application(
     whole, own = split_settings({**settings, "spark.app.name": f"sluice-session-{name}"})
     whole = {"spark.scheduler.mode": "FAIR", **whole}
     log = home / "spark" / "logs" / f"{name}.log"
-    wish = _Wish(name, connector, whole, {**whole, **besides}, log)
+    request = _ApplicationRequest(name, connector, whole, {**whole, **besides}, log)
     folder = ApplicationFolder.of(name)
     with folder.turn():
         membership = Membership(folder.path)
         try:
-            application = _running(folder) or _start(folder, wish)
-            agree(application.terms, session, connector, wish.terms)
+            application = _running(folder) or _start(folder, request)
+            agree(application.terms, session, connector, request.terms)
             return _attach(application, membership, own, session)
         except BaseException:
             membership.give_up()
@@ -146,16 +146,17 @@ def _lives(pid: int) -> bool:
     return state not in (b"Z", b"X")
 
 
-def _start(folder: ApplicationFolder, wish: _Wish) -> Application:
-    logger.info("Starting the Spark application that connectors share as %s; its log is %s", wish.session, wish.log)
+def _start(folder: ApplicationFolder, request: _ApplicationRequest) -> Application:
+    name, log = request.session, request.log
+    logger.info("Starting the Spark application that connectors share as %s; its log is %s", name, log)
     folder.clear()
     order = {
-        "settings": dict(wish.settings),
-        "terms": dict(wish.terms),
-        "connector": wish.connector,
+        "settings": dict(request.settings),
+        "terms": dict(request.terms),
+        "connector": request.connector,
         "salt": secrets.token_hex(16),
     }
-    command = [sys.executable, "-m", "connectors.spark.cluster.host", SHARED_MARK, str(folder.path), str(wish.log)]
+    command = [sys.executable, "-m", "connectors.spark.cluster.host", SHARED_MARK, str(folder.path), str(log)]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen(
         command,
@@ -169,7 +170,7 @@ def _start(folder: ApplicationFolder, wish: _Wish) -> Application:
     application = folder.read()
     if application is None or answer.strip():
         why = answer.decode(errors="replace").strip() or "its process has ended"
-        raise ConnectError(f"The Spark application {wish.session} did not start: {why}. Its log is {wish.log}.")
+        raise ConnectError(f"The Spark application {name} did not start: {why}. Its log is {log}.")
     return application
 
 

@@ -89,11 +89,11 @@ def secrets_hidden(secrets: Collection[str]) -> Iterator[None]:
         text = str(error)
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
-        told = ConnectError(text or f"{type(error).__name__}, whose cause has a secret in its text")
+        shown = ConnectError(text or f"{type(error).__name__}, whose cause has a secret in its text")
     else:
         return
     # Raised outside of the except clause, so that the original error does not become the context of this one.
-    raise told
+    raise shown
 
 
 def _has_secret(error: BaseException, secrets: Collection[str]) -> bool:

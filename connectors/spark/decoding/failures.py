@@ -23,7 +23,15 @@ from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.raw_batch import RawBatch
 from connectors.spark.decoding.report import TASK, Rejection, Report
 
-__all__ = ["FAILURE_ROWS", "Examiner", "failure_row", "failures_of", "refuse_record", "size_of_row", "told_failures"]
+__all__ = [
+    "FAILURE_ROWS",
+    "Examiner",
+    "described_failures",
+    "failure_row",
+    "failures_of",
+    "refuse_record",
+    "size_of_row",
+]
 
 _PORTION: Final = 10_000
 _END: Final = 2**63 - 1
@@ -179,7 +187,7 @@ def _failure(row: Mapping[str, Any]) -> Failure:
     )
 
 
-def told_failures(
+def described_failures(
     topic: str, left: Mapping[int, OffsetSet], examined: Callable[[Mapping[int, OffsetSet]], pa.Table]
 ) -> Iterator[Failure]:
     """Yield the failures of these records of a topic, in batches that fit into memory (invariant I9).
@@ -193,14 +201,14 @@ def told_failures(
         yield from failures_of(rows)
         rest = dict(left)
         for partition in portion:
-            told = rows.filter(pc.equal(rows["partition"], pa.scalar(partition, pa.int32())))["offset"]
-            if not len(told):
+            described = rows.filter(pc.equal(rows["partition"], pa.scalar(partition, pa.int32())))["offset"]
+            if not len(described):
                 raise ConnectError(
                     f"Bad records of topic {topic}, partition {partition} can no longer be read to report "
                     "them: retention or compaction has removed them in the meantime. Nothing of the load is "
                     "committed."
                 )
-            rest[partition] = left[partition].between(told[-1].as_py() + 1, _END)
+            rest[partition] = left[partition].between(described[-1].as_py() + 1, _END)
         left = {partition: offsets for partition, offsets in rest.items() if len(offsets)}
 
 

@@ -251,8 +251,8 @@ class DeltaLog:
         option = snapshot.checksumOpt()
         if not option.isDefined() or not option.get().txnId().isDefined():
             return _Checksum(None, is_strange=False)
-        told, committed = option.get().txnId().get(), self._transaction_id(snapshot.version())
-        if told != committed:
+        found, committed = option.get().txnId().get(), self._transaction_id(snapshot.version())
+        if found != committed:
             return _Checksum(None, is_strange=committed is not None)
         identifiers = option.get().setTransactions()
         return _Checksum(identifiers.get() if identifiers.isDefined() else None, is_strange=False)

@@ -45,7 +45,7 @@ __all__ = ["SinkRun", "run_partition"]
 logger = logging.getLogger(__name__)
 
 
-class _UntoldError(ConnectError):
+class _UnreportedError(ConnectError):
     """The task can continue once the driver has saved its reports, or sent what it has published."""
 
 
@@ -74,7 +74,7 @@ class _Reports:
         """Stop here if something was reported that the driver has not handled yet."""
         if self._account.first is not None:
             self.is_awaited = True
-            raise _UntoldError("Records were left out in this load, which must be reported before it continues.")
+            raise _UnreportedError("Records were left out in this load, which must be reported before it continues.")
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Return what was reported since the last call, as rows of :data:`FAILURE_ROWS`."""
@@ -118,7 +118,7 @@ class SinkRun:
                 if self._publisher.is_full:
                     self._sink.flush()
                     self._reports.is_awaited = True
-                    raise _UntoldError("The task has published records that must be sent before it continues.")
+                    raise _UnreportedError("The task has published records that must be sent before it continues.")
                 marks, past = divmod(past + len(consumed), RECORDS_OF_MARK)
                 yield from _marks(marks)
         if self._sink is not None:
@@ -161,8 +161,8 @@ class SinkRun:
                 account.outcome, account.retry_after = Outcome.AGAIN, error.retry_after
             case _:
                 account.outcome = Outcome.FAILED
-        told = TOO_LITTLE_MEMORY if isinstance(error, MemoryError) else str(error)
-        account.error, account.trace = told or type(error).__name__, stack_trace(error)
+        text = TOO_LITTLE_MEMORY if isinstance(error, MemoryError) else str(error)
+        account.error, account.trace = text or type(error).__name__, stack_trace(error)
         if account.outcome is Outcome.FAILED and not isinstance(error, RangesGoneError):
             account.error = f"A task of the connector failed in an executor of Spark: {account.error}"
         flushes = account.outcome in (Outcome.REFUSED, Outcome.FAILED) or isinstance(error, RangesStalledError)

@@ -18,7 +18,7 @@ from connect.data import TopicPartition
 from connect.internals.chain.tolerance import Failure
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.executor import ReportsParam
-from connectors.spark.decoding.failures import FAILURE_ROWS, refuse_record, size_of_row, told_failures
+from connectors.spark.decoding.failures import FAILURE_ROWS, described_failures, refuse_record, size_of_row
 from connectors.spark.decoding.progress_marks import RECORDS_OF_MARK
 from connectors.spark.decoding.report import PassReports, Rejection
 from connectors.spark.engine.sink_accounts import Accounts
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Attempt", "SinkLoads"]
 
 _BUDGET: Final = 32 * 1024 * 1024
-_TOLD: Final = 3
+_NAMED_TOPICS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class SinkLoads:
         self._accumulator.value.begin(self._number, Accounts())
         function = partial(run_partition, orders, self._number, self._accumulator)
         numbers: Any = self._spark.range(0, len(shares), 1, len(shares))
-        told = numbers.mapInArrow(function, from_arrow_schema(FAILURE_ROWS)).where(f.col("topic").isNotNull())
+        described = numbers.mapInArrow(function, from_arrow_schema(FAILURE_ROWS)).where(f.col("topic").isNotNull())
         # The executors keep what the tasks report: reading it again must not put the records again.
-        job = partial(told.localCheckpoint, eager=True, storageLevel=StorageLevel.DISK_ONLY)
+        job = partial(described.localCheckpoint, eager=True, storageLevel=StorageLevel.DISK_ONLY)
         try:
             kept: DataFrame = self._jobs.run(job)
         finally:
@@ -101,9 +101,9 @@ class SinkLoads:
         for tp, offsets in asked.items():
             topics.setdefault(tp.topic, {})[tp.partition] = offsets
         for topic, partitions in topics.items():
-            yield from told_failures(topic, partitions, partial(self._told, kept, topic))
+            yield from described_failures(topic, partitions, partial(self._described, kept, topic))
 
-    def _told(self, kept: DataFrame, topic: str, asked: Mapping[int, OffsetSet]) -> pa.Table:
+    def _described(self, kept: DataFrame, topic: str, asked: Mapping[int, OffsetSet]) -> pa.Table:
         """Return rows that describe these records; the first of each partition if all are too large."""
         tables: list[pa.Table] = []
         for partition, offsets in asked.items():
@@ -130,5 +130,5 @@ def _some(budget: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def _named(topics: set[str]) -> str:
     """List some topics in a few words."""
-    first = ", ".join(sorted(topics)[:_TOLD])
-    return first if len(topics) <= _TOLD else f"{first} and {len(topics) - _TOLD} more"
+    first = ", ".join(sorted(topics)[:_NAMED_TOPICS])
+    return first if len(topics) <= _NAMED_TOPICS else f"{first} and {len(topics) - _NAMED_TOPICS} more"

@@ -198,23 +198,23 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
     def _work(self, order: SplitOrder, number: int) -> Work[bool]:
         """Read one split to its end; return whether it had anything new. Runs in the task's thread except for
         its jobs."""
-        found, split, told, tellings = False, order.splits[number], frozenset(self._refused), 0
+        found, split, reported, tellings = False, order.splits[number], frozenset(self._refused), 0
         # A piece of a source partition is committed only after the pieces before it, so it cannot resume from offsets;
         # in transactions the pieces take turns.
         is_whole = order.is_shared(number) and self._slots is None
         while True:
             orders = self._publication.within(self._transaction(number)), self._known.copy(), self._seconds_of(is_whole)
-            outcome: SplitOutcome = yield partial(self._run, split, *orders, told)
+            outcome: SplitOutcome = yield partial(self._run, split, *orders, reported)
             if outcome.is_superseded:
                 raise RetriableError("A split may have been published already; looking up where to continue.", _SOON)
             if self._slots is not None:
                 self._slots.checked(outcome.checked)
-            news = replace(outcome.published, failures=self._news(outcome.published.failures, told))
-            if outcome.is_untold:
+            news = replace(outcome.published, failures=self._news(outcome.published.failures, reported))
+            if outcome.is_unreported:
                 tellings += 1
-                told |= self._tell(news.failures, tellings)
+                reported |= self._tell(news.failures, tellings)
                 continue
-            told, tellings = frozenset(self._refused), 0
+            reported, tellings = frozenset(self._refused), 0
             commit = partial(self._commit_in_order, order, number) if outcome.at_end or is_whole else self._commit
             # A source without offsets returns the same records each time.
             found = found or bool(news.offsets)
@@ -260,7 +260,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         publication: Publication,
         known: KnownOffsets,
         seconds: float | None,
-        told: frozenset[str],
+        reported: frozenset[str],
     ) -> SplitOutcome:
         """Have an executor read a split; runs in its own thread."""
         from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - as above
@@ -268,7 +268,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         from connectors.spark.engine.source_executor import OUTCOME, SplitOrders, outcome_of, run_split  # noqa: PLC0415
 
         assert self._spark is not None
-        orders = SplitOrders(self._class_name, split, publication, known, seconds, told)
+        orders = SplitOrders(self._class_name, split, publication, known, seconds, reported)
         one: Any = self._spark.range(0, 1, 1, 1)
         return outcome_of(one.mapInArrow(partial(run_split, orders), from_arrow_schema(OUTCOME)).collect())
 
@@ -282,7 +282,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
             self.context.committed(offsets)
         self._known.reached(offsets)
 
-    def _news(self, failures: Sequence[Failure], told: frozenset[str]) -> tuple[Failure, ...]:
+    def _news(self, failures: Sequence[Failure], reported: frozenset[str]) -> tuple[Failure, ...]:
         """The failures not reported before. Some recur because no offset moves past them, such as an unreadable file or
         a record that a transaction could not leave out yet.
         """
@@ -290,7 +290,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         for failure in failures:
             offset: Offset = getattr(failure.record, "source_offset", {})
             digest = failure_digest(failure)
-            if digest not in told and (offset or digest not in self._refused):
+            if digest not in reported and (offset or digest not in self._refused):
                 found.append(failure)
             if not offset:
                 self._refused[digest] = None

@@ -30,7 +30,7 @@ from connect.source import SourceTask, TransactionContext
 from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.plugins import executor_connector
 from connectors.spark.errors import TOO_LITTLE_MEMORY
-from connectors.spark.publishing.publisher import Publication, Published, Publisher, TopicsMissing, UntoldError
+from connectors.spark.publishing.publisher import Publication, Published, Publisher, TopicsMissing, UnreportedError
 
 __all__ = ["OUTCOME", "KnownOffsets", "SplitOrders", "SplitOutcome", "SplitRun", "outcome_of", "run_split"]
 
@@ -92,7 +92,7 @@ class SplitOrders:
 
     ``connector`` is the name of the connector's class and ``task`` the configuration of the split. After ``seconds``,
     the work ends at a point from which reading resumes exactly; ``None`` means at the end of the split. Skipped records
-    that were already reported (``told``) may be left out of a transaction.
+    that were already reported (``reported``) may be left out of a transaction.
     """
 
     connector: str
@@ -100,22 +100,22 @@ class SplitOrders:
     publication: Publication
     offsets: KnownOffsets = field(repr=False)
     seconds: float | None = None
-    told: frozenset[str] = frozenset()
+    reported: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class SplitOutcome:
     """The outcome of a split: what was published, whether that is all, and which offsets the task needs.
 
-    It ``is_untold`` if nothing counts until the failures have been reported, and ``is_superseded`` if nothing was done
-    because another attempt may have done it: then the connector has to be asked for splits again. ``checked`` is how
-    far the offsets topic was searched for claims.
+    It ``is_unreported`` if nothing counts until the failures have been reported, and ``is_superseded`` if nothing was
+    done because another attempt may have done it: then the connector has to be asked for splits again. ``checked`` is
+    how far the offsets topic was searched for claims.
     """
 
     published: Published
     at_end: bool = False
     unknown: Sequence[Offset] = ()
-    is_untold: bool = False
+    is_unreported: bool = False
     is_superseded: bool = False
     checked: int = 0
 
@@ -174,7 +174,7 @@ class SplitRun:
         self._orders = orders
         self._is_again = is_again
         self._publisher = Publisher(orders.publication)
-        self._untold: list[SourceRecord] = []
+        self._unreported: list[SourceRecord] = []
 
     def run(self) -> SplitOutcome:
         """Read and publish to the end, or as far as possible; on return Kafka has acknowledged all of it."""
@@ -192,7 +192,7 @@ class SplitRun:
         missing: Sequence[str] = ()
         unknown: Sequence[Offset] = ()
         error: Exception | None = None
-        at_end = is_untold = False
+        at_end = is_unreported = False
         publisher = self._publisher
         try:
             at_end = self._move()
@@ -200,8 +200,8 @@ class SplitRun:
             missing = needed.topics
         except OffsetsMissing as needed:
             unknown = needed.partitions
-        except UntoldError:
-            is_untold = True
+        except UnreportedError:
+            is_unreported = True
         except SupersededError:
             raise
         except MemoryError:
@@ -209,14 +209,14 @@ class SplitRun:
         except Exception as failure:
             error = failure
         try:
-            publisher.commit(self._orders.told, at_end=at_end)
-        except UntoldError:
-            is_untold = True
+            publisher.commit(self._orders.reported, at_end=at_end)
+        except UnreportedError:
+            is_unreported = True
         except ConnectError as failure:
             error, at_end = error or failure, False
         publisher.abort()
-        told = publisher.published(missing, error, at_end=at_end, goes_on=bool(unknown))
-        return SplitOutcome(told, at_end and not is_untold, unknown, is_untold, checked=publisher.checked)
+        reported = publisher.published(missing, error, at_end=at_end, goes_on=bool(unknown))
+        return SplitOutcome(reported, at_end and not is_unreported, unknown, is_unreported, checked=publisher.checked)
 
     def _move(self) -> bool:
         """Move records; return whether all have been moved."""
@@ -239,7 +239,7 @@ class SplitRun:
             batches = [found] if isinstance(found, SourceBatch) else SourceBatch.from_records(found or ())
             for batch in batches:
                 self._publisher.publish(batch)
-                self._untold += batch if tells else ()
+                self._unreported += batch if tells else ()
             for partition, offset in context.take_passed():
                 self._publisher.pass_offset(partition, offset)
             if any(map(len, batches)):
@@ -254,11 +254,11 @@ class SplitRun:
 
     def _tell(self, task: SourceTask[Any], *, at_end: bool) -> None:
         """Tell the task which records Kafka has acknowledged, if it overrides ``commit_record``."""
-        if self._untold:
-            self._publisher.commit(self._orders.told, at_end=at_end)
-            for record in self._untold:
+        if self._unreported:
+            self._publisher.commit(self._orders.reported, at_end=at_end)
+            for record in self._unreported:
                 _quietly("commit_record", partial(task.commit_record, record))
-            self._untold = []
+            self._unreported = []
 
 
 def run_split(orders: SplitOrders, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -34,7 +34,7 @@ from connectors.spark.cluster.executors import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Job", "Jobs", "Looking", "Work", "width_for"]
+__all__ = ["Job", "Jobs", "ProgressReporter", "Work", "width_for"]
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def width_for(cores: int) -> int:
     return min(_MOST, _A_CORE * max(1, cores))
 
 
-class Looking(Protocol):
+class ProgressReporter(Protocol):
     """Reports the progress of works."""
 
     def look(self) -> None:
@@ -66,7 +66,7 @@ class Jobs:
         self,
         spark: SparkSession,
         context: BulkTaskContext,
-        progress: Looking,
+        progress: ProgressReporter,
         width: int,
         packages: Sequence[str] = (),
     ) -> None:

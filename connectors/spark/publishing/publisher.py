@@ -43,7 +43,7 @@ __all__ = [
     "Published",
     "Publisher",
     "TopicsMissing",
-    "UntoldError",
+    "UnreportedError",
     "acknowledged_by",
     "failure_digest",
     "settle",
@@ -95,7 +95,7 @@ class TopicsMissing(Exception):  # noqa: N818 - nothing is wrong: the driver cre
         self.topics = tuple(topics)
 
 
-class UntoldError(Exception):
+class UnreportedError(Exception):
     """Skipped records must be reported before the transaction can be committed."""
 
 
@@ -174,11 +174,11 @@ class Publisher:
         if self._transaction is not None:
             self._transaction.begin(checks_only=checks_only)
 
-    def commit(self, told: Container[str], more: ReachedOffsets = (), *, at_end: bool = False) -> None:
+    def commit(self, reported: Container[str], more: ReachedOffsets = (), *, at_end: bool = False) -> None:
         """Wait until Kafka has acknowledged everything; in a transaction, commit it together with the offsets reached.
 
         ``more`` are offsets to commit in addition to those of the records. Raises what :meth:`acknowledge` does, and
-        :class:`UntoldError` if a record was skipped whose digest is not in ``told``.
+        :class:`UnreportedError` if a record was skipped whose digest is not in ``reported``.
         """
         self.acknowledge()
         if self._transaction is None or not self._transaction.is_open:
@@ -187,8 +187,8 @@ class Publisher:
             self.abort()
             return
         passed = self._failures if at_end else self._failures[: self._settled]
-        if any(failure_digest(failure) not in told for failure in passed):
-            raise UntoldError
+        if any(failure_digest(failure) not in reported for failure in passed):
+            raise UnreportedError
         offsets = [*self._offsets_reached(at_end=at_end), *more]
         if offsets or self._read:
             self._transaction.commit(offsets)
@@ -305,15 +305,15 @@ class Publisher:
     def _refused(self, refusal: Refusal) -> None:
         """Skip a record if it alone is at fault; a faulty producer or topic ends the work (I4)."""
         record, error = refusal.record, refusal.error
-        told = ConnectError(f"Kafka did not take a record for topic {record.topic}: {error.str()}.{refusal.remedy}")
+        failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {error.str()}.{refusal.remedy}")
         if self._transaction is not None and (refusal.sent or not refusal.is_of_record):
             # As in a worker's task, the first record that a broker rejects spoils the transaction.
-            raise told if refusal.is_of_record else self._transaction.failure(error)
+            raise failure if refusal.is_of_record else self._transaction.failure(error)
         if not refusal.is_of_record:
-            raise told
+            raise failure
         self._unwritten[record.topic] -= 1
         read = SourceRecord(record.topic, record.value, source_partition=refusal.submission.partition)
-        self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, "confluent_kafka.Producer", told, read, record))
+        self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, "confluent_kafka.Producer", failure, read, record))
 
 
 def settle(

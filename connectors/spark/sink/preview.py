@@ -38,7 +38,7 @@ class _FirstRows:
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
         """Collect the first rows of a table; of changes, the last one for each key."""
         wanted = last_changes(frame) if key_columns(schema) else frame
-        self.rows[table] = [_told(row) for row in wanted.limit(self._most).toArrow().to_pylist()]
+        self.rows[table] = [_shown_row(row) for row in wanted.limit(self._most).toArrow().to_pylist()]
 
 
 def preview_tables(
@@ -55,17 +55,17 @@ def preview_tables(
             rows = output.rows[table]
             folders = sorted({folder for row in rows for folder in _folders(partitioner, row, wanted)})
             kept = [{name: value for name, value in row.items() if name != FOLDER_COLUMN} for row in rows]
-            place, columns = peeked.place(table), _told_columns(schema)
+            place, columns = peeked.place(table), _shown_columns(schema)
             yield TablePreview(table, place, [folder for folder in folders if folder], columns, kept)
 
 
-def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+def _shown_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row in the form shown to users; for a change, including whether it deletes its row."""
     found = {name: value for name, value in row.items() if name != CHANGE_COLUMN}
     return found | ({_DELETED: row[CHANGE_COLUMN]["deleted"]} if CHANGE_COLUMN in row else {})
 
 
-def _told_columns(schema: Schema) -> Schema:
+def _shown_columns(schema: Schema) -> Schema:
     """Return the columns of such rows."""
     columns = without_change(schema)
     if schema.field(CHANGE_COLUMN) is None:

@@ -194,20 +194,20 @@ class RowPublisher:
         """Publish a share in one transaction."""
         mark = self._marks.get(slot, _NO_MARK).with_pieces(load.name, share.pieces)
         marks = [(marked_partition(load.partition, slot), mark.offset())]
-        told: frozenset[str] = frozenset()
+        reported: frozenset[str] = frozenset()
         tellings = 0
         while True:
             publication = self._publication.within(slots.orders(slot))
-            orders = ShareOrders(publication, share.records.plan, marks, told)
+            orders = ShareOrders(publication, share.records.plan, marks, reported)
             outcome: ShareOutcome = yield partial(_run_share, share.records, orders)
             if outcome.is_superseded:
                 raise RetriableError("Rows may have been published already; looking up which.", _SOON)
             slots.checked(outcome.checked)
-            news = [each for each in outcome.published.failures if failure_digest(each) not in told]
-            if outcome.is_untold:
+            news = [each for each in outcome.published.failures if failure_digest(each) not in reported]
+            if outcome.is_unreported:
                 tellings += 1
                 self._tell(news, tellings)
-                told |= frozenset(map(failure_digest, news))
+                reported |= frozenset(map(failure_digest, news))
                 continue
             # Skipped records of a share that will be published again are skipped, and reported, again.
             missing = outcome.published.missing

@@ -19,7 +19,7 @@ from connect.data import SourceRecord
 from connect.errors import ConnectError, DataError
 from connect.internals.chain.tolerance import Failure, Stage
 from connect.internals.delivery.transaction import SupersededError
-from connectors.spark.publishing.publisher import Publication, Published, Publisher, TopicsMissing, UntoldError
+from connectors.spark.publishing.publisher import Publication, Published, Publisher, TopicsMissing, UnreportedError
 from connectors.spark.sources.rows import RowPlan, rows_of
 
 if TYPE_CHECKING:
@@ -48,26 +48,26 @@ OUTCOME_COLUMNS: Final = f"{_COLUMN} binary"
 class ShareOrders:
     """The driver's orders for one share; plain data, sent to an executor.
 
-    The ``marks`` are committed with the rows. Skipped records that are among those already ``told`` may be passed over.
+    The ``marks`` are committed with the rows. Skipped records among those ``reported`` already may be passed over.
     """
 
     publication: Publication
     plan: RowPlan
     marks: ReachedOffsets = ()
-    told: frozenset[str] = frozenset()
+    reported: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ShareOutcome:
     """The outcome of a share: what was published, and whether that is committed.
 
-    It ``is_untold`` if nothing counts until the failures have been reported, and ``is_superseded`` if nothing was done
-    because another driver may have taken over. ``checked`` is how far the offsets topic was searched for claims.
+    It ``is_unreported`` if nothing counts until the failures have been reported, and ``is_superseded`` if nothing was
+    done because another driver may have taken over. ``checked`` is how far the offsets topic was searched for claims.
     """
 
     published: Published
     is_committed: bool = False
-    is_untold: bool = False
+    is_unreported: bool = False
     is_superseded: bool = False
     checked: int = 0
 
@@ -108,7 +108,7 @@ def publish_share(orders: ShareOrders, batches: Iterable[pa.RecordBatch]) -> Ite
 
 def _published(publisher: Publisher, orders: ShareOrders, batches: Iterable[pa.RecordBatch]) -> ShareOutcome:
     missing: Sequence[str] = ()
-    is_committed = is_untold = False
+    is_committed = is_unreported = False
     context: Any = TaskContext.get()
     try:
         for place, batch in enumerate(_until_end(batches)):
@@ -116,14 +116,14 @@ def _published(publisher: Publisher, orders: ShareOrders, batches: Iterable[pa.R
                 # Not earlier: a query may take long to produce its first row.
                 publisher.begin(checks_only=context is not None and context.attemptNumber() > 0)
             publish_rows(publisher, batch, orders.plan)
-        publisher.commit(orders.told, orders.marks, at_end=True)
+        publisher.commit(orders.reported, orders.marks, at_end=True)
         is_committed = True
     except TopicsMissing as needed:
         missing = needed.topics
-    except UntoldError:
-        is_untold = True
+    except UnreportedError:
+        is_unreported = True
     publisher.abort()
-    return ShareOutcome(publisher.published(missing), is_committed, is_untold, checked=publisher.checked)
+    return ShareOutcome(publisher.published(missing), is_committed, is_unreported, checked=publisher.checked)
 
 
 def _until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -48,13 +48,13 @@ class TokenServer:
         """Answer one request."""
         client, secret = _credentials(authorization)
         if self.clients.get(client) != secret or not secret:
-            status, told = 401, {"error": "invalid_client"}
+            status, document = 401, {"error": "invalid_client"}
         elif parse_qs(body).get("grant_type") != ["client_credentials"]:
-            status, told = 400, {"error": "unsupported_grant_type"}
+            status, document = 400, {"error": "unsupported_grant_type"}
         else:
-            status, told = 200, self._token(client)
+            status, document = 200, self._token(client)
         self.asked.append((client, status))
-        return status, told
+        return status, document
 
     def _token(self, client: str) -> dict[str, Any]:
         now = int(time.time())
@@ -105,8 +105,8 @@ def _handler(server: TokenServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-            status, told = server.answer(self.headers.get("Authorization"), body)
-            answer = json.dumps(told).encode()
+            status, document = server.answer(self.headers.get("Authorization"), body)
+            answer = json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(answer)))

@@ -147,7 +147,7 @@ def committed(bootstrap: str, group: str, topic: str, partitions: int = 1) -> li
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     asked = [TopicPartition(topic, partition) for partition in range(partitions)]
 
-    def told() -> list[TopicPartition]:
+    def committed() -> list[TopicPartition]:
         try:
             found: list[TopicPartition] = consumer.committed(asked, timeout=30)
         except KafkaException as error:
@@ -157,6 +157,6 @@ def committed(bootstrap: str, group: str, topic: str, partitions: int = 1) -> li
         return found
 
     try:
-        return [item.offset for item in wait_until(f"the coordinator of {group} is ready", told)]
+        return [item.offset for item in wait_until(f"the coordinator of {group} is ready", committed)]
     finally:
         consumer.close()

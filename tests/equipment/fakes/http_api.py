@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         query = parse_qs(parts.query, keep_blank_values=True)
         answer = self.api.answer(Asked(self.command, parts.path, query, headers, self.rfile.read(length)))
         content = b"" if self.command == "HEAD" else answer.content()
-        lines = [f"HTTP/1.1 {answer.status} Told"]
+        lines = [f"HTTP/1.1 {answer.status} Answered"]
         lines += [f"{name}: {value}" for name, value in answer.headers.items()]
         if answer.stream is None:
             lines.append(f"Content-Length: {len(content)}")

@@ -21,7 +21,7 @@ class Script:
         self.polls: list[Callable[[ScriptedTask], Polled]] = []
         self.found: list[Any] = []
         """The offset of the partition ``p`` at each start."""
-        self.told: list[Any] = []
+        self.acknowledged: list[Any] = []
         self.commits = 0
         self.on_commit: Callable[[], None] = lambda: None
         self.stopped = 0
@@ -46,7 +46,7 @@ class ScriptedTask(SourceTask[Config]):
         return self.script.done
 
     def commit_record(self, record: SourceRecord) -> None:
-        self.script.told.append(record.value)
+        self.script.acknowledged.append(record.value)
 
     def commit(self) -> None:
         self.script.commits += 1

@@ -40,7 +40,7 @@ class BulkContext:
         self.published: list[str] = []
         """The topics of the published records."""
         self.stop = False
-        self.told = Progress("nothing yet")
+        self.last_progress = Progress("nothing yet")
         self.counts = ErrorCounts()
         self._left_out = self._made(assembly, bootstrap)
         self._producer = Producer(self.producer_settings)
@@ -72,7 +72,7 @@ class BulkContext:
 
     def progress(self, progress: Progress) -> None:
         """Keep the task's latest progress."""
-        self.told = progress
+        self.last_progress = progress
 
     def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
         self.published.append(topic)

@@ -47,7 +47,7 @@ class BulkSourceContext:
         self.offset_storage_reader: BulkSourceContext | ClaimedOffsets = transactions or self
         self._is_lost = is_lost
         self.stop = False
-        self.told = Progress("nothing yet")
+        self.last_progress = Progress("nothing yet")
         self.read = 0
         self.written: dict[str, int] = {}
         self.failures: list[Failure] = []
@@ -115,7 +115,7 @@ class BulkSourceContext:
 
     def progress(self, progress: Progress) -> None:
         """Keep the task's latest progress."""
-        self.told = progress
+        self.last_progress = progress
 
     def wait(self, seconds: float) -> bool:
         time.sleep(seconds)

@@ -109,8 +109,8 @@ class Cluster:
         return wait_until("a live worker leads", self._leader, _PATIENCE)
 
     def _leader(self) -> ClusterWorker | None:
-        told = [re.findall(r"Generation (\d+): (\S+) leads", worker.log())[-1:] for worker in self.live]
-        _, url = max(itertools.chain.from_iterable(told), key=lambda item: int(item[0]), default=("", ""))
+        leaders = [re.findall(r"Generation (\d+): (\S+) leads", worker.log())[-1:] for worker in self.live]
+        _, url = max(itertools.chain.from_iterable(leaders), key=lambda item: int(item[0]), default=("", ""))
         return next((worker for worker in self.live if worker.url() == url), None)
 
     def followers(self) -> list[ClusterWorker]:

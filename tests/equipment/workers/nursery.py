@@ -31,7 +31,7 @@ class Forked:
 
     def __init__(self, pid: int, status: int) -> None:
         self.pid = pid
-        self._told = open(status, "rb", buffering=0)  # noqa: SIM115 - until the process has ended
+        self._exit_pipe = open(status, "rb", buffering=0)  # noqa: SIM115 - until the process has ended
         self._status: int | None = None
         self._asking = threading.Lock()
 
@@ -49,11 +49,11 @@ class Forked:
 
     def _look(self, seconds: float) -> int | None:
         with self._asking:
-            if self._status is None and select.select([self._told], [], [], seconds)[0]:
-                told = self._told.read()
-                self._told.close()
-                assert told, "the process that forks others has ended"
-                self._status = int(told)
+            if self._status is None and select.select([self._exit_pipe], [], [], seconds)[0]:
+                code = self._exit_pipe.read()
+                self._exit_pipe.close()
+                assert code, "the process that forks others has ended"
+                self._status = int(code)
             return self._status
 
     def send_signal(self, sig: int) -> None:

@@ -52,11 +52,11 @@ class Driver:
         arguments = ["driver", work.__module__, work.__qualname__, json.dumps(dict(order))]
         # What it starts has the same path.
         given = {**os.environ, **environ, _PATH: _path()}
-        told, telling = os.pipe()
+        started, starting = os.pipe()
         with open(os.devnull) as nothing:  # noqa: PTH123 - a device
-            self._process = _nursery().fork(f"{__name__}:_drive", arguments, given, [nothing.fileno(), 2, 2, telling])
-        os.close(telling)
-        self._told = open(told, "rb", buffering=0)  # noqa: PTH123, SIM115 - until the driver is closed
+            self._process = _nursery().fork(f"{__name__}:_drive", arguments, given, [nothing.fileno(), 2, 2, starting])
+        os.close(starting)
+        self._started = open(started, "rb", buffering=0)  # noqa: PTH123, SIM115 - until the driver is closed
 
     @property
     def pid(self) -> int:
@@ -65,7 +65,7 @@ class Driver:
 
     def has_started(self) -> bool:
         """Wait until its task has started; whether it has, and not died before."""
-        return bool(self._told.read(len(_STARTED)))
+        return bool(self._started.read(len(_STARTED)))
 
     def wait(self) -> int:
         """Wait until it has ended; with which status, or by which signal, a negative number."""
@@ -78,7 +78,7 @@ class Driver:
         """Kill it, unless it has ended."""
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
-        self._told.close()
+        self._started.close()
 
 
 @contextmanager

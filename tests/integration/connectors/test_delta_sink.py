@@ -87,7 +87,7 @@ class Sink:
     def told(self, task: SparkSinkTask) -> Progress:
         """What the task has told the worker of its load."""
         assert isinstance(task.context, BulkContext)
-        return task.context.told
+        return task.context.last_progress
 
     def path(self, table: str | None = None) -> Path:
         return self.store / "topics" / (table or self.topic)

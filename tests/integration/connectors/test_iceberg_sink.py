@@ -63,7 +63,7 @@ def test_a_table_grows_by_commits_that_carry_the_offsets(lake: IcebergLake) -> N
     assert lake.offsets() == {lake.topic: {"next": [10, 10]}}
     files = [item.file for item in lake.table().scan().plan_files()]
     assert isinstance(task.context, BulkContext)
-    told = task.context.told
+    told = task.context.last_progress
     assert (told.rows, told.bytes, told.files) == (20, sum(file.file_size_in_bytes for file in files), len(files))
 
     second = [{"id": n, "gate": {"name": "B1", "floor": 2}, "tags": []} for n in range(20, 40)]

@@ -162,7 +162,7 @@ def test_a_load_waits_for_executors_and_says_so(load: Load, spark_cluster: Spark
     with under_way(load) as running:
         spark_cluster.kill_workers()
         said = "waiting for executors"
-        wait_until("the status says so", lambda: load.context.told.stage.startswith(said), seconds=_PATIENCE)
+        wait_until("the status says so", lambda: load.context.last_progress.stage.startswith(said), seconds=_PATIENCE)
         spark_cluster.start_workers()
     running.result(_PATIENCE)
     load.assert_all_once()

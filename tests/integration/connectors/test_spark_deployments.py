@@ -135,7 +135,9 @@ def test_a_load_waits_while_another_application_has_the_whole_cluster(
             sink.start()
             with ThreadPoolExecutor(1) as threads:
                 load = threads.submit(sink.load, [OffsetRange(topic, 0, 0, 1)])
-                wait_until("the status says so", lambda: context.told.stage.startswith(_WAITS), seconds=_PATIENCE)
+                wait_until(
+                    "the status says so", lambda: context.last_progress.stage.startswith(_WAITS), seconds=_PATIENCE
+                )
                 holder.communicate("")
                 load.result(_PATIENCE)
         end_spark()

@@ -125,7 +125,7 @@ def test_records_reach_the_target_once_and_in_the_order_of_their_partitions(sour
     assert source.rows() == [(number,) for number in range(900)]
     assert source.order() == {part: list(range(part, 900, 3)) for part in range(3)}
     assert engine.committed() == dict(source.ends)
-    told = source.contexts[-1].told
+    told = source.contexts[-1].last_progress
     assert (told.rows, told.stage.startswith("2 tasks have put records")) == (900, True)
     source.fill([row(number) for number in range(900, 910)])
     engine.load(source.ranges(engine))
@@ -234,7 +234,7 @@ def test_what_tasks_publish_is_sent_by_executors_once_the_driver_has_made_its_to
     told = f"{source.name}-told"
     plugins = str(Path(__file__).with_name("spark_plugins"))
     most = {"consumer.override.max.poll.records": "500"}
-    engine = source.engine(connector_class="TellingSink", plugin_path=plugins, told_topic=told, **most)
+    engine = source.engine(connector_class="AnsweringSink", plugin_path=plugins, answer_topic=told, **most)
     engine.load(source.ranges(engine))
     # Each of two tasks holds 1000 before it has the driver send them, and what else came in the last batch.
     ((topic, by_driver),) = Counter(source.contexts[-1].published).items()

@@ -192,11 +192,11 @@ def test_records_that_are_left_out_are_told_of_before_their_offsets_are_passed(d
     write(folder / "a.jsonl", ['{"a": 1}', "no json", '{"a": 2}'])
     orders = driver.claim()
     first = SplitRun(split(driver, folder, orders, seconds=60.0)).run()
-    assert (first.is_untold, first.at_end, first.published.offsets, first.published.read) == (True, False, (), 0)
+    assert (first.is_unreported, first.at_end, first.published.offsets, first.published.read) == (True, False, (), 0)
     (bad,) = first.published.failures
     told = frozenset({failure_digest(bad)})
-    second = SplitRun(split(driver, folder, orders, seconds=60.0, told=told)).run()
-    assert (second.is_untold, second.at_end) == (False, True)
+    second = SplitRun(split(driver, folder, orders, seconds=60.0, reported=told)).run()
+    assert (second.is_unreported, second.at_end) == (False, True)
     assert [offset["row"] for _, offset in second.published.offsets if offset] == [3]
     assert len(values(driver.bootstrap, driver.topic)) == 2
 

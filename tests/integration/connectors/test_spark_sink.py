@@ -595,7 +595,7 @@ def test_it_is_known_how_far_a_running_job_is(sink: Sink, tmp_path: Path) -> Non
 
         def told() -> Progress | None:
             progress.look()
-            return context.told if context.told.records else None
+            return context.last_progress if context.last_progress.records else None
 
         found = wait_until("Spark tells of it", told, seconds=90)
         assert found.records % 1000 == 0
@@ -606,4 +606,4 @@ def test_it_is_known_how_far_a_running_job_is(sink: Sink, tmp_path: Path) -> Non
         Path(go_on).touch()
         job.join()
     task.load(sink.records.ranges())
-    assert replace(context.told, bytes=0) == Progress("committing", rows=10, files=2)
+    assert replace(context.last_progress, bytes=0) == Progress("committing", rows=10, files=2)

@@ -51,11 +51,11 @@ class GuardedWorker:
         identities = Identities(herder.peers, "HmacSHA256", name)
         roles: WatchedFile[Roles] = WatchedFile(self.roles, "file of roles", parse_roles, Roles())
         sign_in = SignIn(users=Users(folder / "users.properties"))
-        access = Access(sign_in, roles, StoredConfigs(herder), passed_on=identities.told)
+        access = Access(sign_in, roles, StoredConfigs(herder), passed_on=identities.in_name)
         forwarding = Forwarding(self.peers, identities, names_callers=True)
         self.audit = folder / f"{name}.json"
         log = AuditLog([AuditFile(self.audit)], name)
-        guards = Guards(access=access, auditing=Auditing(log, StoredConfigs(herder), identities.told))
+        guards = Guards(access=access, auditing=Auditing(log, StoredConfigs(herder), identities.in_name))
         app = create_app(herder, "cluster", forwarding=forwarding, request_timeout=5.0, guards=guards)
         app.before_request_funcs[None].insert(0, self._see)
         self.server = RestServer(["http://127.0.0.1:0"])

@@ -292,7 +292,7 @@ class Driver:
                 logger.warning(
                     "The worker of flow %s has ended (%s) and is restarted in %g s",
                     running.flow.name,
-                    _told(status),
+                    _ending(status),
                     seconds,
                 )
 
@@ -332,5 +332,5 @@ class Driver:
         )
 
 
-def _told(status: int) -> str:
+def _ending(status: int) -> str:
     return f"killed by signal {-status}" if status < 0 else f"exit status {status}"

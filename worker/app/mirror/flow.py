@@ -72,7 +72,7 @@ def run_flow(file: Path, source: str, target: str, relay: Relay | None, recent: 
     def prepare(herder: Herder, status: Future[int]) -> None:
         kept = flow[0]
         idle = frozenset() if kept.enabled else frozenset(kept.connectors) - {_HEARTBEAT}
-        FlowConnectors(herder, kept.connectors, idle, lambda told: _refuse(told, status)).start()
+        FlowConnectors(herder, kept.connectors, idle, lambda message: _refuse(message, status)).start()
 
     threading.Thread(target=_end_with_the_driver, name="driver-watch", daemon=True).start()
     has_own = relay is None and f"{target}.{_LISTENERS}" in read_properties(file)
@@ -101,8 +101,8 @@ def worker_properties(flow: Flow, written: dict[str, str], relay: Relay | None) 
     return {**defaults, **trust, **flow.worker, _LISTENERS: _HERE, **place}
 
 
-def _refuse(told: str, status: Future[int]) -> None:
-    logger.error("%s", told)
+def _refuse(message: str, status: Future[int]) -> None:
+    logger.error("%s", message)
     try:
         status.set_result(REFUSED)
     except InvalidStateError:

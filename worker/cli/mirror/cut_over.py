@@ -53,7 +53,7 @@ def cut_over(file: Path, flow: str | None, back: bool, seconds: int, dry_run: bo
     try:
         left = {} if back else _drained(named.connectors[_SOURCE], 0 if dry_run else seconds)
         if left and not dry_run:
-            raise click.ClickException(_told(left, seconds))
+            raise click.ClickException(_unmirrored(left, seconds))
         mover = GroupMover(named.connectors[_CHECKPOINT], Direction.BACK if back else Direction.OVER)
         moves = mover.planned_for_all()
         unknown = unknown_text(moves)
@@ -92,7 +92,7 @@ def _drained(props: Mapping[str, str], seconds: float) -> Mapping[TopicPartition
     return left
 
 
-def _told(left: Mapping[TopicPartition, int], seconds: int) -> str:
+def _unmirrored(left: Mapping[TopicPartition, int], seconds: int) -> str:
     shown = ", ".join(f"{count} of {place.topic}-{place.partition}" for place, count in list(left.items())[:_SHOWN])
     return (
         f"After {seconds} s some records are not mirrored: {shown}{', ...' if len(left) > _SHOWN else ''}. "

@@ -53,9 +53,9 @@ def plan(file: Path, targets: tuple[str, ...], output: Output) -> None:
 
 def _text(plans: Sequence[FlowPlan], problems: Sequence[str], warnings: Sequence[str]) -> str:
     parts = [_flow_text(planned) for planned in plans]
-    told = [*problems, *(f"{planned.flow}: {problem}" for planned in plans for problem in planned.problems)]
-    if told:
-        parts.append("\n".join(["Problems", *(f"  {problem}" for problem in told)]))
+    problems_found = [*problems, *(f"{planned.flow}: {problem}" for planned in plans for problem in planned.problems)]
+    if problems_found:
+        parts.append("\n".join(["Problems", *(f"  {problem}" for problem in problems_found)]))
     if warnings:
         parts.append("\n".join(["Warnings", *(f"  {warning}" for warning in warnings)]))
     return "\n\n".join(parts)

@@ -93,7 +93,7 @@ def _text(reports: Sequence[PartitionReport]) -> str:
             report.expired,
             report.unknown,
             report.waiting,
-            _told(report),
+            _first_difference(report),
         )
         for report in reports
     ]
@@ -101,7 +101,7 @@ def _text(reports: Sequence[PartitionReport]) -> str:
     return columns(header, rows)
 
 
-def _told(report: PartitionReport) -> str:
+def _first_difference(report: PartitionReport) -> str:
     found = report.difference
     if found is None:
         return "none"

@@ -117,8 +117,8 @@ class Connectors:
 
     def status(self, name: str, statuses: Mapping[Unit, Status] | None = None) -> Document:
         """Return the status of a connector and its tasks, from the store or from ``statuses``."""
-        told = self._shown(self._statuses.statuses()) if statuses is None else statuses
-        return self._status(name, told, self._configs.connectors().get(name))
+        known = self._shown(self._statuses.statuses()) if statuses is None else statuses
+        return self._status(name, known, self._configs.connectors().get(name))
 
     def _status(self, name: str, statuses: Mapping[Unit, Status], entry: ConnectorEntry | None) -> Document:
         document = connector_status(name, self.type(name), statuses, self._measurements.of)

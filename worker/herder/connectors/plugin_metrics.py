@@ -47,11 +47,11 @@ class PluginMetrics:
     def gather(self, request: Request[Document], name: str) -> Steps[Document]:
         """Return the metrics of all tasks, after asking the other workers."""
         self._connectors.entry(name)
-        told = yield from self._others.gather(request, name, lambda owners, url: owners.own_numbers(url, name))
-        return self._document(name, told)
+        answers = yield from self._others.gather(request, name, lambda owners, url: owners.own_numbers(url, name))
+        return self._document(name, answers)
 
-    def _document(self, name: str, told: Sequence[Sequence[Document]]) -> Document:
-        tasks = {task["id"]: task for worker in [*told, self._here(name)] for task in worker}
+    def _document(self, name: str, answers: Sequence[Sequence[Document]]) -> Document:
+        tasks = {task["id"]: task for worker in [*answers, self._here(name)] for task in worker}
         return {"name": name, "tasks": [tasks[number] for number in sorted(tasks)]}
 
     def _here(self, name: str) -> list[Document]:

@@ -115,18 +115,18 @@ def check_validated(*reports: messages.Validated) -> None:
         raise InvalidConnectorError(
             f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{listed}\nYou can "
             "also find the above list of errors at the endpoint "
-            "`/connector-plugins/{connectorType}/config/validate`" + "".join(f"\n{told}" for told in warnings),
+            "`/connector-plugins/{connectorType}/config/validate`" + "".join(f"\n{warning}" for warning in warnings),
             reports[0].infos,
         )
 
 
 def _each_once(lists: Iterable[Sequence[str]]) -> list[str]:
     """Return all texts of several lists without those that are in an earlier list."""
-    told: list[str] = []
+    found: list[str] = []
     for texts in lists:
-        known = frozenset(told)
-        told += [text for text in texts if text not in known]
-    return told
+        known = frozenset(found)
+        found += [text for text in texts if text not in known]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

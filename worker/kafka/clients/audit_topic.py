@@ -57,8 +57,8 @@ class AuditTopic:
             if self._waits:
                 delivered.result(_SECONDS + 2 * _POLL_SECONDS)
         except (KafkaException, BufferError, ConnectError, FutureTimeoutError) as error:
-            told = error.args[0].str() if isinstance(error, KafkaException) else str(error) or "no answer in time"
-            raise ConnectError(f"The audit topic {self._topic} cannot be written to: {told}") from error
+            reason = error.args[0].str() if isinstance(error, KafkaException) else str(error) or "no answer in time"
+            raise ConnectError(f"The audit topic {self._topic} cannot be written to: {reason}") from error
 
     def close(self) -> None:
         """Deliver pending events."""

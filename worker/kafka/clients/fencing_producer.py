@@ -167,8 +167,8 @@ class FencingProducer:
         else:
             self._producer = producer
         denied = next((cause for cause in causes if isinstance(cause, KafkaError) and is_denial(cause.code())), None)
-        told = self._explained(error if denied is None else KafkaException(denied))
-        raise ConnectError(f"Topic '{self._topic}' could not be written to: {told}") from error
+        reason = self._explained(error if denied is None else KafkaException(denied))
+        raise ConnectError(f"Topic '{self._topic}' could not be written to: {reason}") from error
 
     def _explained(self, error: Exception) -> str:
         cause = error.args[0] if error.args else error

@@ -124,8 +124,8 @@ def _refusals(what: str, group: str, rights: Sequence[Right]) -> Iterator[None]:
     except errors.KafkaError as error:
         text = str(error).rstrip(".")
         known = remedy(getattr(error, "errno", None) or 0, ADMIN, rights)
-        told = f"{text}. {known}" if known else text
-        raise ConnectError(f"Failed to {what} offsets of consumer group {group}: {told}") from error
+        reason = f"{text}. {known}" if known else text
+        raise ConnectError(f"Failed to {what} offsets of consumer group {group}: {reason}") from error
 
 
 def _on_topics(places: Iterable[tuple[str, int]]) -> tuple[Right, ...]:

@@ -390,8 +390,8 @@ class CompactedTopic:
                 self._unsent.popleft()
                 continue
             try:
-                told = partial(self._delivered, write)
-                self._writer.client.produce(self._topic, value=value, key=key, on_delivery=told)
+                on_delivery = partial(self._delivered, write)
+                self._writer.client.produce(self._topic, value=value, key=key, on_delivery=on_delivery)
             except BufferError:
                 return
             except KafkaException as error:

@@ -136,8 +136,8 @@ def unread_partition_error(topic: str) -> ConnectError:
 
 def denied_error(topic: str, error: KafkaError, operation: str) -> ConnectError:
     """Return the error of a client to which the brokers have denied access."""
-    told = explained(error, WORKER, on_topic(topic, operation))
-    return ConnectError(f"Topic '{topic}' cannot be used: {told}")
+    reason = explained(error, WORKER, on_topic(topic, operation))
+    return ConnectError(f"Topic '{topic}' cannot be used: {reason}")
 
 
 def refused_write_error(topic: str, error: KafkaError) -> ConnectError:

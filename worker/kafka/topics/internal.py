@@ -60,6 +60,6 @@ def ensure_internal_topic(
         ) from error
     if not found.may_read:
         # While the topic is empty, nothing else would reveal this.
-        told = remedy(KafkaError.TOPIC_AUTHORIZATION_FAILED, WORKER, [on_topic(topic.name, "Read")])
-        raise ConnectError(f"Topic '{topic.name}' of the '{key}' property may not be read. {told}")
+        advice = remedy(KafkaError.TOPIC_AUTHORIZATION_FAILED, WORKER, [on_topic(topic.name, "Read")])
+        raise ConnectError(f"Topic '{topic.name}' of the '{key}' property may not be read. {advice}")
     return found

@@ -64,8 +64,8 @@ class OnDemandTopic:
                     elif not is_transient(error) and error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                         raise KafkaException(error)
         except KafkaException as error:
-            told = explained(error.args[0], WORKER, on_topic(self._topic, "Read"))
-            raise ConnectError(f"Topic '{self._topic}' cannot be read: {told}") from error
+            reason = explained(error.args[0], WORKER, on_topic(self._topic, "Read"))
+            raise ConnectError(f"Topic '{self._topic}' cannot be read: {reason}") from error
         finally:
             consumer.close()
 

@@ -79,21 +79,22 @@ class _Load:
 
     def line(self) -> str:
         """Its progress, for the log."""
-        told = self.progress
+        progress = self.progress
         of = counted(self.records, "record")
-        if told.records and self.plan.ranges:
-            of = f"{told.records:,} of {of}"
-        return f"Loading for {self.seconds:,.0f} s: {told.stage}, {of}{written_text(told.rows, told.bytes, told.files)}"
+        if progress.records and self.plan.ranges:
+            of = f"{progress.records:,} of {of}"
+        written = written_text(progress.rows, progress.bytes, progress.files)
+        return f"Loading for {self.seconds:,.0f} s: {progress.stage}, {of}{written}"
 
     def last_line(self) -> str:
         """Its outcome, for the log."""
-        plan, told, seconds = self.plan, self.progress, self.seconds
-        rate = f" ({told.rows / max(seconds, 0.001):,.0f} a second)" if told.rows else ""
+        plan, progress, seconds = self.plan, self.progress, self.seconds
+        rate = f" ({progress.rows / max(seconds, 0.001):,.0f} a second)" if progress.rows else ""
         count = len(plan.ranges)
         of = f" of {count:,} partition{'s' * (count > 1)}" if count else ""
         return (
             f"Loaded {counted(self.records, 'record')}{of} in {seconds:,.1f} s{rate}"
-            f"{written_text(told.rows, told.bytes, told.files)}. It was due by {plan.reason}."
+            f"{written_text(progress.rows, progress.bytes, progress.files)}. It was due by {plan.reason}."
         )
 
 
@@ -115,7 +116,7 @@ class Loads:
 
     def tell(self, progress: Progress) -> None:
         """Record the progress of the current load. It comes from a plugin, so its types are checked."""
-        told = Progress(
+        shown = Progress(
             self._shown(progress.stage),
             int(progress.records),
             int(progress.rows),
@@ -125,7 +126,7 @@ class Loads:
         )
         with self._lock:
             if self._current is not None:
-                self._current.progress = told
+                self._current.progress = shown
 
     @contextmanager
     def under_way(self, plan: Plan) -> Iterator[None]:
@@ -177,12 +178,12 @@ class Loads:
         self._report()
 
     def _count(self, load: _Load) -> None:
-        told = load.progress
+        progress = load.progress
         self._metrics.count("load-total", 1)
         self._metrics.count("load-time-ms-total", round(load.seconds * 1000))
-        self._metrics.count("load-row-total", told.rows)
-        self._metrics.count("load-byte-total", told.bytes)
-        self._metrics.count("load-file-total", told.files)
+        self._metrics.count("load-row-total", progress.rows)
+        self._metrics.count("load-byte-total", progress.bytes)
+        self._metrics.count("load-file-total", progress.files)
 
     def _tell_on(self, load: _Load, over: threading.Event) -> None:
         due = _LINE

@@ -346,8 +346,8 @@ class BulkLoop:
             timings.not_committed()
         except KafkaException as error:
             # Until that commit, a target without offsets may load the records twice.
-            told = self._explained(error.args[0])
-            logger.warning("Offsets were not committed; the next commit will include them: %s", told)
+            reason = self._explained(error.args[0])
+            logger.warning("Offsets were not committed; the next commit will include them: %s", reason)
             timings.not_committed()
         else:
             self._uncommitted = {}

@@ -53,7 +53,7 @@ class Search:
             return min(_LATEST, self.low + self._step * self.interval)
         return self.low + (self.high - self.low) // self.interval // 2 * self.interval
 
-    def told(self, offset: int | None) -> None:
+    def narrow(self, offset: int | None) -> None:
         """Take in the first offset at or after :attr:`probe`, if there is one."""
         probe = self.probe
         is_after = offset is None or offset > self.position
@@ -98,9 +98,9 @@ class RecordWindows:
             return {}
         searches = {tp: search for tp, (first, end) in waiting.items() if (search := self._search(tp, first, end))}
         while open_ones := {tp: search for tp, search in searches.items() if not search.is_over}:
-            told = self._offsets_at({tp: search.probe for tp, search in open_ones.items()})
+            found = self._offsets_at({tp: search.probe for tp, search in open_ones.items()})
             for tp, search in open_ones.items():
-                search.told(told[tp])
+                search.narrow(found[tp])
         for tp, search in searches.items():
             assert search.low is not None
             self._found[tp] = _Found(search.low, search.cut, waiting[tp][1])

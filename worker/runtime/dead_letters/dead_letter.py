@@ -107,7 +107,7 @@ class DeadLetter:
 
 def _error(context: Mapping[str, str], redaction: Redaction) -> dict[str, Any]:
     """The error as shown."""
-    texts = {name: redaction.told(context[name]) for name in _TEXTS if name in context}
+    texts = {name: redaction.redacted(context[name]) for name in _TEXTS if name in context}
     return {
         "topic": context.get("topic"),
         "partition": _known(context.get("partition")),

@@ -54,8 +54,8 @@ class ErrorHeaders:
             "stage": failure.stage.value,
             "class.name": failure.executing,
             "exception.class.name": failure.error_class,
-            "exception.message": self.redaction.told(str(failure.error)),
-            "exception.stacktrace": self.redaction.told(failure.trace),
+            "exception.message": self.redaction.redacted(str(failure.error)),
+            "exception.stacktrace": self.redaction.redacted(failure.trace),
         }
         return [(f"{PREFIX}{name}", str(value).encode()) for name, value in context.items()]
 

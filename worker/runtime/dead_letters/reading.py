@@ -150,8 +150,8 @@ class DeadLetterReader:
                 while not page.is_full and not page.is_through and time.monotonic() < deadline:
                     page.take(consumer.poll(_POLL_SECONDS))
         except KafkaException as error:
-            told = explained(error.args[0], CONSUMER, on_topic(self.topic, "Read"))
-            raise ConnectError(f"The dead letter queue {self.topic} cannot be read: {told}") from error
+            reason = explained(error.args[0], CONSUMER, on_topic(self.topic, "Read"))
+            raise ConnectError(f"The dead letter queue {self.topic} cannot be read: {reason}") from error
         finally:
             consumer.close()
         if not page.records and ranges and not page.reached:

@@ -74,8 +74,8 @@ def changes_of(before: RawRecord, after: RawRecord, hide: Callable[[str], str]) 
         *_changes("value", before.value, after.value),
         *_header_changes(before.headers, after.headers),
     ]
-    told: list[dict[str, str | None]] = [_told(*change, hide) for change in found[:_MOST]]
-    return [*told, {"key": "and more", "before": None, "after": None}] if len(found) > _MOST else told
+    shown: list[dict[str, str | None]] = [_shown_change(*change, hide) for change in found[:_MOST]]
+    return [*shown, {"key": "and more", "before": None, "after": None}] if len(found) > _MOST else shown
 
 
 def _changes(part: str, before: bytes | None, after: bytes | None) -> list[tuple[str, Any, Any]]:
@@ -127,7 +127,7 @@ def _header_changes(before: RawHeaders, after: RawHeaders) -> Iterator[tuple[str
                 yield f"headers.{name}", was, becomes
 
 
-def _told(place: str, before: Any, after: Any, hide: Callable[[str], str]) -> dict[str, str | None]:
+def _shown_change(place: str, before: Any, after: Any, hide: Callable[[str], str]) -> dict[str, str | None]:
     if any(sounds_secret(step.partition("[")[0]) for step in place.split(".")):
         return {"key": hide(place), "before": HIDDEN, "after": HIDDEN}
     return {"key": hide(place), "before": _leaf(before, hide), "after": _leaf(after, hide)}

@@ -60,12 +60,12 @@ def produce_again(producer: Producer, records: Sequence[RawRecord]) -> list[Fail
     """Produce records to their original topics and partitions. Returns the error of each, or ``None``."""
     outcomes: dict[int, str | None] = {}
 
-    def told(index: int, error: KafkaError | None, _message: object) -> None:
+    def on_delivery(index: int, error: KafkaError | None, _message: object) -> None:
         outcomes[index] = None if error is None else error.str()
 
     for index, record in enumerate(records):
         try:
-            _produce(producer, record, partial(told, index))
+            _produce(producer, record, partial(on_delivery, index))
         except KafkaException as error:
             outcomes[index] = error.args[0].str()
     producer.flush(_FLUSH_SECONDS)

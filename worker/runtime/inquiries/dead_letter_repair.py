@@ -49,18 +49,18 @@ def repair_dead_letter(
         return messages.DeadLetterRepaired(queue.topic, False, None, [], None, None)
     original = _original(letter, inquiry.to, assembly)
     edited = Edit.read(inquiry.edit).applied(original, _forms(assembly))
-    changes = changes_of(original, edited, redaction.told)
+    changes = changes_of(original, edited, redaction.redacted)
     trace = Trial(assembly).traced(edited)
     shown: list[dict[str, Any]] = []
     documents = RecordDocuments(assembly.config.transformations(), _OUTCOME, redaction)
     LimitedDocuments(shown.append, _MOST_SHOWN)(documents.of_sink(edited, trace))
     error = Trial.error_of(trace)
-    told = None if error is None else f"{error.stage.value}: {error.cause}"
+    reason = None if error is None else f"{error.stage.value}: {error.cause}"
     if error is None and not inquiry.dry_run:
         (failure,) = replayed(inquiry.to, [edited], assembly, link)
-        told = None if failure is None else f"{failure.stage.value}: {failure.error}"
-    told = None if told is None else redaction.told(told)
-    return messages.DeadLetterRepaired(queue.topic, True, edited.topic, changes, shown[0], told)
+        reason = None if failure is None else f"{failure.stage.value}: {failure.error}"
+    reason = None if reason is None else redaction.redacted(reason)
+    return messages.DeadLetterRepaired(queue.topic, True, edited.topic, changes, shown[0], reason)
 
 
 def _assembly(inquiry: messages.ReadDeadLetter | messages.RepairDeadLetter, redaction: Redaction) -> Assembly:
@@ -91,7 +91,7 @@ def _document(letter: DeadLetter, assembly: Assembly) -> dict[str, Any]:
     parts = {part: forms[part].document(topic, data) for part, data in (("key", letter.key), ("value", letter.value))}
     for forms_of_part in filter(None, parts.values()):
         if (why := forms_of_part["no_json"]) is not None:
-            forms_of_part["no_json"] = assembly.redaction.told(why)
+            forms_of_part["no_json"] = assembly.redaction.redacted(why)
     own = (header for header in letter.headers if not header[0].startswith(PREFIX) and header[0] != REPLAYED)
     headers = [{"key": name, "value": header_form(value)} for name, value in own]
     return letter.document(assembly.redaction) | {"forms": {**parts, "headers": headers}}

@@ -81,11 +81,11 @@ def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redactio
     originals = {place: origins.original(record) for place, record in records.items()}
     reasons = {place: origins.why_not(original, inquiry.to) for place, original in originals.items()}
     refused = {place: reason for place, reason in reasons.items() if reason is not None}
-    told = {place: original for place, original in originals.items() if original and place not in refused}
-    outcomes = [] if inquiry.dry_run else replayed(inquiry.to, list(told.values()), assembly, link)
+    to_replay = {place: original for place, original in originals.items() if original and place not in refused}
+    outcomes = [] if inquiry.dry_run else replayed(inquiry.to, list(to_replay.values()), assembly, link)
     if inquiry.dry_run:
-        refused |= _tried(inquiry.to, told, assembly, link)
-    failures = {place: failure for place, failure in zip(told, outcomes, strict=False) if failure is not None}
+        refused |= _tried(inquiry.to, to_replay, assembly, link)
+    failures = {place: failure for place, failure in zip(to_replay, outcomes, strict=False) if failure is not None}
     if inquiry.selection is None and not inquiry.dry_run:
         _put_back(list(failures.values()), assembly)
         crash_point("before-replay-position")
@@ -94,8 +94,8 @@ def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redactio
     rest = rest_of(ranges, page.reached)
     return messages.DeadLettersReplayed(
         queue.topic,
-        [_delivered(place, original) for place, original in told.items() if place not in failed],
-        [_failed(place, redaction.told(reason)) for place, reason in failed.items()],
+        [_delivered(place, original) for place, original in to_replay.items() if place not in failed],
+        [_failed(place, redaction.redacted(reason)) for place, reason in failed.items()],
         [astuple(item) for item in rest],
         {str(partition): end for partition, end in until.items()},
         bool(rest),

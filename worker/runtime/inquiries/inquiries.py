@@ -33,9 +33,9 @@ def answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messa
     try:
         return _answer(inquiry, link, redaction)
     except (ConfigError, NotFoundError, PluginError, BadRequestError, RefusedReferenceError) as error:
-        return messages.Refused(redaction.told(str(error)), invalid=True)
+        return messages.Refused(redaction.redacted(str(error)), invalid=True)
     except ConnectError as error:
-        return messages.Refused(redaction.told(str(error)), invalid=False)
+        return messages.Refused(redaction.redacted(str(error)), invalid=False)
 
 
 def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messages.Report:  # noqa: PLR0911 - a table

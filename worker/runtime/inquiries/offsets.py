@@ -194,8 +194,8 @@ def _topics(assembly: Assembly, admin: AdminClient) -> tuple[str, ...]:
     except KafkaException as error:
         admin.poll(0)  # only here does the client report that its login was refused
         rights = on_topics(config.topics, "Describe")
-        told = explained(error.args[0], ADMIN, *rights)
-        raise ConnectError(f"The broker does not list the topics: {told}") from error
+        reason = explained(error.args[0], ADMIN, *rights)
+        raise ConnectError(f"The broker does not list the topics: {reason}") from error
 
 
 def _chosen(places: list[Place], topics: Mapping[str, list[int] | None] | None) -> list[Place]:

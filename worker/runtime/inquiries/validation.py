@@ -61,10 +61,12 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
         # A connector whose requested version does not exist cannot be validated.
         assembly.connector_entry  # noqa: B018 - it is looked up once
     except PluginVersionError as error:
-        return _refused_version(command, assembly, ("connector.class", CONNECTOR_VERSION), redaction.told(str(error)))
+        return _refused_version(
+            command, assembly, ("connector.class", CONNECTOR_VERSION), redaction.redacted(str(error))
+        )
     except VersionSpecError as error:
         refused = ConfigError(CONNECTOR_VERSION, given[CONNECTOR_VERSION], str(error))
-        return _refused_version(command, assembly, (CONNECTOR_VERSION,), redaction.told(str(refused)))
+        return _refused_version(command, assembly, (CONNECTOR_VERSION,), redaction.redacted(str(refused)))
     return _validate(command, assembly, given, redaction)
 
 
@@ -124,7 +126,7 @@ def _validate(
             config_info(definition, _as_written(value, given, assembly, redaction)) for definition, value in shown
         ],
     }
-    warnings = [redaction.told(warning) for warning in (*key_warnings(assembly), *_warnings(assembly))]
+    warnings = [redaction.redacted(warning) for warning in (*key_warnings(assembly), *_warnings(assembly))]
     return messages.Validated(infos, "source" if assembly.is_source else "sink", warnings)
 
 
@@ -167,7 +169,7 @@ def _with_worker_converters(values: Iterable[ConfigValue], keys: Iterable[Config
 
 def _as_written(value: ConfigValue, given: Mapping[str, str], assembly: Assembly, redaction: Redaction) -> ConfigValue:
     """A value as shown: one of a config provider as its reference (invariant I8)."""
-    errors = tuple(redaction.told(error) for error in value.errors)
+    errors = tuple(redaction.redacted(error) for error in value.errors)
     recommended = tuple(redaction.hide(item) if isinstance(item, str) else item for item in value.recommended_values)
     value = replace(value, errors=errors, recommended_values=recommended)
     written = given.get(value.name)
@@ -185,7 +187,7 @@ def _groups(keys: Iterable[ConfigKey]) -> list[str]:
 def _add_errors(pairs: Pairs, errors: Iterable[tuple[str, str]], redaction: Redaction) -> None:
     for key, error in errors:
         definition, value = pairs.get(key, (None, ConfigValue(key)))
-        text = redaction.told(error)
+        text = redaction.redacted(error)
         if definition is not None and definition.type is ConfigType.CLASS:
             # A class that cannot be loaded is shown as null.
             value = replace(value, value=None)

@@ -149,8 +149,8 @@ class TopicOffsetWriter:
             return None
         error = next((error for error in self._errors if error is not None), None)
         if error is not None:
-            told = explained(error, PRODUCER, on_topic(self._topic, "Write"))
-            return Written(f"Kafka did not take them for topic {self._topic}: {told}")
+            reason = explained(error, PRODUCER, on_topic(self._topic, "Write"))
+            return Written(f"Kafka did not take them for topic {self._topic}: {reason}")
         self._on_written(self._pairs)
         return Written()
 

@@ -113,9 +113,9 @@ class RecordDocuments:
     def _hidden(self, document: Any) -> Any:
         match document:
             case str():
-                return self._redaction.told(document)
+                return self._redaction.redacted(document)
             case dict():
-                return {self._redaction.told(key): self._hidden(value) for key, value in document.items()}
+                return {self._redaction.redacted(key): self._hidden(value) for key, value in document.items()}
             case list():
                 return [self._hidden(item) for item in document]
             case _:

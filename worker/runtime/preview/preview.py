@@ -98,7 +98,7 @@ def _previewed(
 def _tell_of_hang(link: Link, redaction: Redaction, thread: int) -> None:
     """End the preview of a plugin that does not return; the supervisor ends its process."""
     frame = sys._current_frames().get(thread)
-    trace = redaction.told("".join(traceback.format_stack(frame))) if frame is not None else None
+    trace = redaction.redacted("".join(traceback.format_stack(frame))) if frame is not None else None
     reason = "the plugin has not returned long after the time was up; it is where the trace ends"
     link.send(messages.PreviewEnded(reason, trace, failed=True))
 
@@ -106,11 +106,11 @@ def _tell_of_hang(link: Link, redaction: Redaction, thread: int) -> None:
 def _ended(run: Callable[[], str], redaction: Redaction) -> messages.PreviewEnded:
     """The end of a run. An error, which would fail the task, is shown after the records before it."""
     try:
-        return messages.PreviewEnded(redaction.told(run()))
+        return messages.PreviewEnded(redaction.redacted(run()))
     except Exception as error:
         reason = str(error) if isinstance(error, ConnectError) else f"{type(error).__name__}: {error}"
-        trace = None if isinstance(error, ConnectError) else redaction.told(stack_trace(error))
-        return messages.PreviewEnded(redaction.told(reason), trace, failed=True)
+        trace = None if isinstance(error, ConnectError) else redaction.redacted(stack_trace(error))
+        return messages.PreviewEnded(redaction.redacted(reason), trace, failed=True)
 
 
 def _outcome(config: ConnectorConfig) -> str:

@@ -123,8 +123,8 @@ class SinkPreview:
             try:
                 topic_found(consumer, topic)
             except KafkaException as error:
-                told = explained(error.args[0], CONSUMER, on_topic(topic, "Read"))
-                raise ConnectError(f"The topics cannot be read: {told}") from error
+                reason = explained(error.args[0], CONSUMER, on_topic(topic, "Read"))
+                raise ConnectError(f"The topics cannot be read: {reason}") from error
 
     def _take(self, message: Message, unread: dict[Place, int]) -> int:
         """Show a message, unless it is after the end as of the start."""
@@ -137,8 +137,8 @@ class SinkPreview:
             # A consumer must have a group id; this group is never joined.
             if error.retriable() or error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
                 return 0
-            told = explained(error, CONSUMER, on_topic(message.topic() or "", "Read"))
-            raise ConnectError(f"The topics cannot be read: {told}")
+            reason = explained(error, CONSUMER, on_topic(message.topic() or "", "Read"))
+            raise ConnectError(f"The topics cannot be read: {reason}")
         if message.offset() + 1 >= unread.get(place, 0):
             unread.pop(place, None)
         (batch,) = by_topic([message], None)

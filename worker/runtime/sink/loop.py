@@ -462,14 +462,14 @@ class SinkLoop:
         except KafkaException as error:
             # Nothing is lost: the offsets go with the next commit, or the records are consumed again.
             rights = (on_group(self._group, "Read"), *on_topics((tp.topic for tp in offsets), "Read"))
-            told = explained(error.args[0], CONSUMER, *rights)
-            logger.warning("Offsets were not committed; the next commit will include them: %s", told)
+            reason = explained(error.args[0], CONSUMER, *rights)
+            logger.warning("Offsets were not committed; the next commit will include them: %s", reason)
             return False
         for partition, offset in offsets.items():
             self._progress[partition].committed = offset
         return True
 
-    # -- told by the subscription ------------------------------------------------------------------------------------
+    # -- called by the subscription ---------------------------------------------------------------------------------
 
     def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Open partitions. Returns where the task wants to start in them."""

@@ -20,7 +20,7 @@ from connect.internals.kafka.auth.rights import CONSUMER, explained, is_denial, 
 from worker.runtime.sink.coverage import Coverage, group_assignment
 from worker.runtime.sink.topic_choice import TopicChoice, topic_found
 
-__all__ = ["Assigned", "Subscription"]
+__all__ = ["RebalanceListener", "Subscription"]
 
 logger = logging.getLogger(__name__)
 _LOOK_AGAIN: Final = 10.0
@@ -30,7 +30,7 @@ _FEW: Final = 3
 _error: Final[Callable[[Message], KafkaError | None]] = confluent_kafka.Message.error
 
 
-class Assigned(Protocol):
+class RebalanceListener(Protocol):
     """A listener for assignments, called by :meth:`Subscription.consume` and when leaving the group."""
 
     def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
@@ -57,7 +57,7 @@ class Subscription:
         consumer: Consumer,
         group: str,
         choice: TopicChoice,
-        listener: Assigned,
+        listener: RebalanceListener,
         make_admin: Callable[[], AdminClient],
         *,
         is_cooperative: bool,

@@ -47,7 +47,7 @@ class TopicIds:
         self._unchecked: set[TopicPartition] = set()
         self._with_offsets: set[TopicPartition] = set()
         self._not_before: dict[str, float] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._check_due = 0.0
         self._is_strict = False
         self.is_check_owed = False
@@ -156,8 +156,8 @@ class TopicIds:
 
     def _miss(self, topic: str) -> None:
         self._not_before[topic] = time.monotonic() + _AGAIN
-        if topic not in self._told:
-            self._told.add(topic)
+        if topic not in self._reported:
+            self._reported.add(topic)
             logger.info(
                 "The brokers do not tell the id of topic %s: it does not exist, the consumer's user lacks the right "
                 "Describe on it, or they are older than Kafka 2.8. If it is deleted and created again, the sink "

@@ -22,7 +22,7 @@ from worker.runtime.source.transactions import Boundary, Ending, PollBoundary
 from worker.runtime.watch import Watch
 from worker.stores.offset.store import check_offset, offset_key
 
-__all__ = ["AtLeastOnce", "SourceCommits", "ToldTask", "tell_records"]
+__all__ = ["AtLeastOnce", "SourceCommits", "WatchedTask", "tell_records"]
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class SourceCommits(Protocol):
         """Clean up after a failure."""
 
 
-class ToldTask:
+class WatchedTask:
     """The methods of a source task that are called after acknowledgements, watched for hangs."""
 
     def __init__(self, task: SourceTask[Any], watch: Watch) -> None:
@@ -106,7 +106,7 @@ class AtLeastOnce:
     def __init__(
         self,
         connector: str,
-        task: ToldTask,
+        task: WatchedTask,
         delivery: Delivery,
         submitted: SubmittedRecords,
         committer: OffsetCommitter,
@@ -119,7 +119,7 @@ class AtLeastOnce:
         self._submitted = submitted
         self._committer = committer
         self._patience = patience
-        self._untold: list[Submission] = []
+        self._unreported: list[Submission] = []
         self._topics: tuple[str, ...] = ()
 
     def begin(self, submission: Submission, topics: Iterable[str]) -> None:
@@ -128,8 +128,8 @@ class AtLeastOnce:
         if submission.partition:
             check_offset(submission.offset)
             self._submitted.submit(offset_key(self._connector, submission.partition), submission)
-        if submission.is_told:
-            self._untold.append(submission)
+        if submission.is_reported:
+            self._unreported.append(submission)
 
     def sent(self, submission: Submission) -> None:
         """Do nothing: acknowledgements follow."""
@@ -160,8 +160,8 @@ class AtLeastOnce:
 
     def failure(self, error: KafkaError) -> ConnectError:
         """The producer has to be made again."""
-        told = explained(error, PRODUCER, *on_topics(self._topics, "Write"))
-        return ConnectError(f"The task's producer has failed: {told}. Restart the task.")
+        reason = explained(error, PRODUCER, *on_topics(self._topics, "Write"))
+        return ConnectError(f"The task's producer has failed: {reason}. Restart the task.")
 
     def finish(self) -> bool:
         """Wait for the records under way and commit their offsets."""
@@ -194,14 +194,14 @@ class AtLeastOnce:
 
     def _tell_records(self) -> None:
         """Tell the task of acknowledged records, in the order of acknowledgement: one partition may be stuck."""
-        if all(submission.remaining for submission in self._untold):
+        if all(submission.remaining for submission in self._unreported):
             return
-        told = [submission for submission in self._untold if not submission.remaining]
-        self._untold = [submission for submission in self._untold if submission.remaining]
-        tell_records(self._task, told)
+        acknowledged = [submission for submission in self._unreported if not submission.remaining]
+        self._unreported = [submission for submission in self._unreported if submission.remaining]
+        tell_records(self._task, acknowledged)
 
 
-def tell_records(task: ToldTask, submissions: Iterable[Submission]) -> None:
+def tell_records(task: WatchedTask, submissions: Iterable[Submission]) -> None:
     """Tell a task of records that are on their topics or left out. Errors that it raises are only logged."""
     for submission in submissions:
         for record in submission.records:

@@ -38,7 +38,7 @@ from worker.runtime.control import Control
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.offsets.offsets import Written, offset_pairs
 from worker.runtime.offsets.topic import TopicOffsetWriter
-from worker.runtime.source.commits import ToldTask, tell_records
+from worker.runtime.source.commits import WatchedTask, tell_records
 from worker.runtime.source.producer import TransactionalProducer
 from worker.runtime.source.transactions import Boundary, Ending
 from worker.runtime.timings import Timings
@@ -121,7 +121,7 @@ class ExactlyOnce:
 
     def __init__(
         self,
-        task: ToldTask,
+        task: WatchedTask,
         delivery: Delivery,
         control: Control,
         producer: TransactionalProducer,
@@ -145,7 +145,7 @@ class ExactlyOnce:
         self._passing = passing
         self._passed_at: float | None = None
         """Since when an offset without records has been waiting for a commit."""
-        self._untold: list[Submission] = []
+        self._unreported: list[Submission] = []
         self._size = 0
         self._torn = False
         """Whether a part of the transaction is in progress, so that it cannot be committed as it is."""
@@ -171,8 +171,8 @@ class ExactlyOnce:
         """Commit the offset of these records with them."""
         self._torn = False
         self._offsets.add(submission)
-        if submission.is_told:
-            self._untold.append(submission)
+        if submission.is_reported:
+            self._unreported.append(submission)
 
     def passed(self, submission: Submission) -> None:
         """Commit the offset with the next transaction, or soon with its own."""
@@ -316,8 +316,8 @@ class ExactlyOnce:
             )
 
     def _tell_records(self) -> None:
-        told, self._untold = self._untold, []
-        tell_records(self._task, told)
+        unreported, self._unreported = self._unreported, []
+        tell_records(self._task, unreported)
 
     def _tell_committed(self) -> None:
         try:

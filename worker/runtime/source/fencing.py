@@ -44,8 +44,8 @@ def _fence(named: tuple[str, ClientProperties]) -> None:
         librdkafka.producer(properties).init_transactions(_TIMEOUT)
     except KafkaException as error:
         right = on_transactional_id(str(properties.properties["transactional.id"]), "Write")
-        told = explained(error.args[0], PRODUCER, right)
-        raise ConnectError(f"The former producer of {owner} cannot be fenced: {told}.") from error
+        reason = explained(error.args[0], PRODUCER, right)
+        raise ConnectError(f"The former producer of {owner} cannot be fenced: {reason}.") from error
 
 
 def confirm_ownership(control: Control) -> None:

@@ -26,7 +26,7 @@ from worker.runtime.offsets.offsets import (
     WorkerOffsetWriter,
 )
 from worker.runtime.offsets.topic import MergedOffsetReader, OffsetReader, TopicOffsetReader, TopicOffsetWriter
-from worker.runtime.source.commits import AtLeastOnce, ToldTask
+from worker.runtime.source.commits import AtLeastOnce, WatchedTask
 from worker.runtime.source.exactly_once import ExactlyOnce, TransactionOffsets, TransactionSizes
 from worker.runtime.source.fencing import confirm_ownership
 from worker.runtime.source.producer import TransactionalProducer
@@ -62,7 +62,7 @@ class AtLeastOnceGuarantee:
         self._control = control
 
     def commits(
-        self, task: ToldTask, delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
+        self, task: WatchedTask, delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
     ) -> AtLeastOnce:
         """The commits, every ``offset.flush.interval.ms`` of the worker."""
         worker, submitted = self._assembly.worker, SubmittedRecords()
@@ -122,7 +122,7 @@ class ExactlyOnceGuarantee:
         self._control = control
 
     def commits(
-        self, task: ToldTask, delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
+        self, task: WatchedTask, delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
     ) -> ExactlyOnce:
         """The commits, where ``transaction.boundary`` decides."""
         name, topic = self._assembly.config.name, self._assembly.transaction_offsets_topic

@@ -41,7 +41,7 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics, measurements_of, remaining_gauges
-from worker.runtime.source.commits import SourceCommits, ToldTask
+from worker.runtime.source.commits import SourceCommits, WatchedTask
 from worker.runtime.source.guarantee import Guarantee
 from worker.runtime.source.transactions import Ending, portions
 from worker.runtime.waits import Waits
@@ -60,7 +60,7 @@ _MOST_ACKNOWLEDGED: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _PollDue:
     """When a task wants to be polled again."""
 
     descriptors: Collection[int]
@@ -77,7 +77,7 @@ class SourceTaskRuntimeContext:
         self.offset_storage_reader = guarantee.reader
         self.errant_record_reporter = self
         self.transaction_context = guarantee.transaction_context
-        self._wish: _Wish | None = None
+        self._due_poll: _PollDue | None = None
         self._passed: list[tuple[Offset, Offset]] = []
 
     def wait(self, seconds: float) -> bool:
@@ -86,16 +86,16 @@ class SourceTaskRuntimeContext:
 
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
         """Remember when the task wants to be polled again."""
-        self._wish = _Wish(tuple(descriptors), time.monotonic() + seconds)
+        self._due_poll = _PollDue(tuple(descriptors), time.monotonic() + seconds)
 
     def wake(self) -> None:
         """End the wait for the next poll."""
         self._control.wake()
 
-    def take_wish(self) -> _Wish | None:
-        """Return the wish of the last poll, once."""
-        wish, self._wish = self._wish, None
-        return wish
+    def take_due_poll(self) -> _PollDue | None:
+        """Return when the last poll wanted the next, once."""
+        due, self._due_poll = self._due_poll, None
+        return due
 
     def pass_offset(self, partition: Offset, offset: Offset) -> None:
         """Remember an offset that no record has."""
@@ -148,14 +148,14 @@ class SourceLoop:
         self._timings = self._metrics.timings
         self._polled_at = 0.0
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
-        told = ToldTask(task, control.watch)
+        watched = WatchedTask(task, control.watch)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
         self._measures = type(task).measurements is not SourceTask.measurements
         self._tells_offsets = type(task).delivered is not SourceTask.delivered
         self._reader = guarantee.reader
         self._rest_clients = (guarantee.rest, clients.rest)
         self._rests_at = time.monotonic() + _AT_REST
-        self._commits: SourceCommits = guarantee.commits(told, self._delivery, tolerance.flush, self._metrics)
+        self._commits: SourceCommits = guarantee.commits(watched, self._delivery, tolerance.flush, self._metrics)
 
     def run(self) -> None:
         """Move records until the worker sends a stop. Raises an error that is not tolerated, after a last commit."""
@@ -202,21 +202,21 @@ class SourceLoop:
             if batches == [] and self._until_drained and self._drained():
                 self._drain()
                 return
-            wish = self._context.take_wish()
-            if wish is not None:
-                self._await(wish)
+            wanted = self._context.take_due_poll()
+            if wanted is not None:
+                self._await(wanted)
             elif not batches:
                 # A task that has waited itself is polled again at once; others must not be polled in a busy loop.
                 self._delivery.serve(max(0.0, polled + _IDLE - time.monotonic()))
             self._serve()
 
-    def _await(self, wish: _Wish) -> None:
+    def _await(self, wanted: _PollDue) -> None:
         """Wait until the task wants to be polled or a command arrives, and do what is due meanwhile."""
         patience = _LEAST_ACKNOWLEDGED
         while self._control.poll() and not self._control.has_config:
             self._serve()
             now = time.monotonic()
-            left = wish.until - now
+            left = wanted.until - now
             if left <= 0:
                 return
             if left > _MOST_ACKNOWLEDGED and self._sent.under_way():
@@ -225,7 +225,7 @@ class SourceLoop:
                 patience = min(2 * patience, _MOST_ACKNOWLEDGED)
                 left = 0.0
             due = min(self._metrics.next_report, self._commits.next_look) - now
-            if self._control.wait_for_wish(wish.descriptors, max(0.0, min(left, due))):
+            if self._control.wait_for_poll(wanted.descriptors, max(0.0, min(left, due))):
                 return
 
     def _serve(self) -> None:
@@ -352,8 +352,8 @@ class SourceLoop:
     def _refused(self, refusal: Refusal) -> None:
         """Leave out a record that is itself at fault; errors of the producer or topic fail the task (I4)."""
         error, record = refusal.error, refusal.record
-        told = explained(error, PRODUCER, on_topic(record.topic, "Write"))
-        failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {told}.{refusal.remedy}")
+        reason = explained(error, PRODUCER, on_topic(record.topic, "Write"))
+        failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {reason}.{refusal.remedy}")
         of_record = refusal.is_of_record
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise failure from KafkaException(error)

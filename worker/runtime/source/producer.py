@@ -146,9 +146,9 @@ class TransactionalProducer:
                 f"write nothing any more ({cause.str()}). If no other does, restart the task."
             )
         if code in _NOT_AUTHORIZED:
-            told = explained(cause, PRODUCER, on_transactional_id(self._transactional_id, "Write"))
+            reason = explained(cause, PRODUCER, on_transactional_id(self._transactional_id, "Write"))
             return ConnectError(
-                f"The producer of task {self._task} may not use its transactional id {self._transactional_id}: {told}"
+                f"The producer of task {self._task} may not use its transactional id {self._transactional_id}: {reason}"
             )
         return ConnectError(
             f"The transaction of task {self._task} has failed and is aborted: {cause.str()}. Its records are read "

@@ -85,7 +85,7 @@ class Host:
             # The process is about to end, or one of its plugins has closed a descriptor that it did not open.
             self.kill(None)
 
-    def speakers(self) -> list[Unit]:
+    def heard_units(self) -> list[Unit]:
         """The units that have reported; all units, once the host has ended."""
         return [unit for unit, seat in self._seats.items() if seat and (seat.said or self.how is not None)]
 

@@ -31,7 +31,7 @@ RunUnit: TypeAlias = messages.RunConnector | messages.RunTask
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _Requirements:
     isolation: Isolation
     config: dict[str, str]
     home: str
@@ -47,7 +47,7 @@ class Hosts:
         self._crowd = Crowd()
         self._load = Load()
         self._vacancies = Vacancies()
-        self._wishes: dict[Unit, _Wish] = {}
+        self._requirements: dict[Unit, _Requirements] = {}
         self._needs_process: set[Unit] = set()
         self._hosts: dict[int, Host] = {}
         self._of: dict[Unit, Host] = {}
@@ -61,7 +61,7 @@ class Hosts:
 
     def launch(self, unit: Unit, command: RunUnit) -> Child:
         """Start a unit in a host, a new one if necessary, and return its child."""
-        self._note_wish(unit, command)
+        self._note_requirements(unit, command)
         self._load.begin(unit)
         group = self._group(unit)
         number = place_for(unit, group, self._inhabitable()) if group.is_shared else None
@@ -102,7 +102,7 @@ class Hosts:
         """Note that a unit no longer runs. The reasons why it has to run alone are kept."""
         self._crowd.goes(unit)
         if not self._is_alone(unit):
-            self._wishes.pop(unit, None)
+            self._requirements.pop(unit, None)
             self._load.forget(unit)
 
     def condemn(self, unit: Unit) -> None:
@@ -115,7 +115,7 @@ class Hosts:
 
     def is_killed(self, unit: Unit) -> None:
         """Note that a unit has ended its process, or has to be killed."""
-        if unit in self._wishes and self._wishes[unit].isolation is not Isolation.PROCESS:
+        if unit in self._requirements and self._requirements[unit].isolation is not Isolation.PROCESS:
             self._find(unit)
 
     def kill(self, unit: Unit, why: str) -> None:
@@ -138,7 +138,7 @@ class Hosts:
     def spent(self, unit: Unit, cpu: float) -> None:
         """Take in the CPU seconds of a unit since its start, by which it may have to move."""
         host = self._of.get(unit)
-        if host is None or self._wishes[unit].isolation is not Isolation.AUTO:
+        if host is None or self._requirements[unit].isolation is not Isolation.AUTO:
             return
         if self._crowd.is_alone(unit):
             if self._load.rests(unit, cpu, self._now()) and self._crowd.is_many(unit):
@@ -181,11 +181,11 @@ class Hosts:
         for report in host.hear():
             self._handle(host, report)
         if host.how is None:
-            return host.speakers()
+            return host.heard_units()
         del self._shared[child], self._hosts[host.number], self._silences[host.number]
         if host.units:
             self._judge(host)
-        return host.speakers()
+        return host.heard_units()
 
     def take_hanging(self) -> dict[Unit, Hanging | None]:
         """Return the news of hosts in which no Python runs: units that may be the cause, or ``None`` once Python runs
@@ -247,8 +247,8 @@ class Hosts:
             case messages.Silent():
                 outcome = silence.heard(report)
                 if isinstance(outcome, Hanging):
-                    told = not_returned(outcome.method, outcome.seconds, outcome.line)
-                    logger.warning("Host %s: %s\n%s", host.number, told, outcome.trace)
+                    message = not_returned(outcome.method, outcome.seconds, outcome.line)
+                    logger.warning("Host %s: %s\n%s", host.number, message, outcome.trace)
                     self._hanging |= host.hanging(outcome)
                 elif outcome is not None and not host.is_killed:
                     logger.warning("Host %s is killed, since no Python runs in it: %s", host.number, outcome.trace)
@@ -257,22 +257,22 @@ class Hosts:
                 logger.error("Host %s sent an unexpected %s and is killed", host.number, type(report).__name__)
                 host.kill(None)
 
-    def _note_wish(self, unit: Unit, command: RunUnit) -> None:
-        wish = _Wish(isolation_of(command), _config(command), self._launcher.home(command))
-        before = self._wishes.get(unit)
-        if before is not None and before != wish:
+    def _note_requirements(self, unit: Unit, command: RunUnit) -> None:
+        required = _Requirements(isolation_of(command), _config(command), self._launcher.home(command))
+        before = self._requirements.get(unit)
+        if before is not None and before != required:
             self._blame.forget(unit)
             self._load.forget(unit)
             self._needs_process.discard(unit)
-        self._wishes[unit] = wish
-        if wish.isolation is not Isolation.AUTO:
+        self._requirements[unit] = required
+        if required.isolation is not Isolation.AUTO:
             self._crowd.goes(unit)
         elif self._crowd.comes(unit):
             self._is_settled = False
 
     def _group(self, unit: Unit) -> Group:
-        wish = self._wishes[unit]
-        return group_of(unit, wish.isolation, alone=self._is_alone(unit), home=wish.home)
+        required = self._requirements[unit]
+        return group_of(unit, required.isolation, alone=self._is_alone(unit), home=required.home)
 
     def _is_alone(self, unit: Unit) -> bool:
         known = unit in self._needs_process or self._blame.is_alone(unit) or self._load.is_alone(unit)

@@ -70,7 +70,7 @@ class ConnectionFailures(logging.Filter):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        self._told: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether the line is logged."""
@@ -87,11 +87,11 @@ class ConnectionFailures(logging.Filter):
         message = record.getMessage()
         text = _PASSING.sub("", message.partition("] ")[2] if is_failure else message)
         now = self._clock()
-        if now - self._told.get(text, -_QUIET_SECONDS) < _QUIET_SECONDS:
+        if now - self._logged.get(text, -_QUIET_SECONDS) < _QUIET_SECONDS:
             return False
-        if len(self._told) >= _MOST_KEPT:
-            self._told = {}
-        self._told[text] = now
+        if len(self._logged) >= _MOST_KEPT:
+            self._logged = {}
+        self._logged[text] = now
         return True
 
 

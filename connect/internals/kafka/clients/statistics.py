@@ -35,45 +35,47 @@ def reading(kind: str, take: TakeStatistics) -> Callable[[str], None]:
     return lambda text: take(client_statistics(kind, orjson.loads(text)))
 
 
-def client_statistics(kind: str, told: Mapping[str, Any]) -> ClientStatistics:
+def client_statistics(kind: str, document: Mapping[str, Any]) -> ClientStatistics:
     """Parse a statistics document of librdkafka."""
-    brokers = [broker for broker in told.get("brokers", {}).values() if broker.get("nodeid", -1) >= 0]
+    brokers = [broker for broker in document.get("brokers", {}).values() if broker.get("nodeid", -1) >= 0]
     values = {
         "connection-count": float(sum(broker.get("state") in ("UP", "UPDATE") for broker in brokers)),
         "connection-creation-total": _sum(brokers, "connects"),
         "connection-close-total": _sum(brokers, "disconnects"),
-        "outgoing-byte-total": float(told.get("tx_bytes", 0)),
-        "incoming-byte-total": float(told.get("rx_bytes", 0)),
-        "request-total": float(told.get("tx", 0)),
-        "response-total": float(told.get("rx", 0)),
+        "outgoing-byte-total": float(document.get("tx_bytes", 0)),
+        "incoming-byte-total": float(document.get("rx_bytes", 0)),
+        "request-total": float(document.get("tx", 0)),
+        "response-total": float(document.get("rx", 0)),
         "requests-in-flight": _sum(brokers, "waitresp_cnt"),
         **_latency(brokers),
-        **(_of_producer(told, brokers) if kind == PRODUCER else _of_consumer(told)),
+        **(_of_producer(document, brokers) if kind == PRODUCER else _of_consumer(document)),
     }
-    return ClientStatistics(kind, str(told.get("client_id", "")), values, _lags(told) if kind == CONSUMER else [])
+    return ClientStatistics(
+        kind, str(document.get("client_id", "")), values, _lags(document) if kind == CONSUMER else []
+    )
 
 
-def _of_producer(told: Mapping[str, Any], brokers: list[Mapping[str, Any]]) -> dict[str, float]:
+def _of_producer(document: Mapping[str, Any], brokers: list[Mapping[str, Any]]) -> dict[str, float]:
     return {
-        "record-send-total": float(told.get("txmsgs", 0)),
-        "byte-total": float(told.get("txmsg_bytes", 0)),
+        "record-send-total": float(document.get("txmsgs", 0)),
+        "byte-total": float(document.get("txmsg_bytes", 0)),
         "record-error-total": _sum(brokers, "txerrs"),
         "record-retry-total": _sum(brokers, "txretries"),
-        "buffer-total-bytes": float(told.get("msg_size_max", 0)),
-        "buffer-available-bytes": float(told.get("msg_size_max", 0) - told.get("msg_size", 0)),
-        "record-queue-count": float(told.get("msg_cnt", 0)),
+        "buffer-total-bytes": float(document.get("msg_size_max", 0)),
+        "buffer-available-bytes": float(document.get("msg_size_max", 0) - document.get("msg_size", 0)),
+        "record-queue-count": float(document.get("msg_cnt", 0)),
     }
 
 
-def _of_consumer(told: Mapping[str, Any]) -> dict[str, float]:
-    group = told.get("cgrp", {})
-    lags = _lags(told)
+def _of_consumer(document: Mapping[str, Any]) -> dict[str, float]:
+    group = document.get("cgrp", {})
+    lags = _lags(document)
     return {
-        "records-consumed-total": float(told.get("rxmsgs", 0)),
-        "bytes-consumed-total": float(told.get("rxmsg_bytes", 0)),
+        "records-consumed-total": float(document.get("rxmsgs", 0)),
+        "bytes-consumed-total": float(document.get("rxmsg_bytes", 0)),
         "assigned-partitions": float(group.get("assignment_size", 0)),
         "rebalance-total": float(group.get("rebalance_cnt", 0)),
-        "partition-lags-left-out": float(max(0, _partitions(told) - len(lags))),
+        "partition-lags-left-out": float(max(0, _partitions(document) - len(lags))),
         **({"records-lag-max": float(max(lag for *_, lag in lags))} if lags else {}),
     }
 
@@ -90,11 +92,11 @@ def _latency(brokers: list[Mapping[str, Any]]) -> dict[str, float]:
     }
 
 
-def _lags(told: Mapping[str, Any]) -> list[tuple[str, int, int]]:
+def _lags(document: Mapping[str, Any]) -> list[tuple[str, int, int]]:
     """Return the known lags; only the greatest ones if there are many."""
     found = [
         (topic, entry["partition"], entry["consumer_lag"])
-        for topic, of_topic in told.get("topics", {}).items()
+        for topic, of_topic in document.get("topics", {}).items()
         for entry in of_topic.get("partitions", {}).values()
         if entry.get("partition", -1) >= 0 and entry.get("consumer_lag", -1) >= 0
     ]
@@ -103,10 +105,10 @@ def _lags(told: Mapping[str, Any]) -> list[tuple[str, int, int]]:
     return heapq.nlargest(_MOST_PARTITIONS, found, key=lambda item: item[2])
 
 
-def _partitions(told: Mapping[str, Any]) -> int:
+def _partitions(document: Mapping[str, Any]) -> int:
     return sum(
         entry.get("partition", -1) >= 0 and entry.get("consumer_lag", -1) >= 0
-        for of_topic in told.get("topics", {}).values()
+        for of_topic in document.get("topics", {}).values()
         for entry in of_topic.get("partitions", {}).values()
     )
 

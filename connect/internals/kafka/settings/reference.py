@@ -54,10 +54,10 @@ def client_properties_page() -> str:
 def _agreed(key: str) -> bool:
     """Return whether the setting means the same for every kind of client."""
     decisions = [keys.get(key) for keys in CLIENT_KEYS.values()]
-    return all(_told(decision) == _told(decisions[0]) for decision in decisions)
+    return all(_cells(decision) == _cells(decisions[0]) for decision in decisions)
 
 
-def _told(decision: Decision | None) -> tuple[str, ...]:
+def _cells(decision: Decision | None) -> tuple[str, ...]:
     """Return the cells of a row: kind of handling, librdkafka's names, note."""
     match decision:
         case Mapped(names, _, note):
@@ -79,5 +79,5 @@ def _told(decision: Decision | None) -> tuple[str, ...]:
 
 def _section(title: str, decisions: dict[str, Decision]) -> str:
     rows = ["| Java's name | | librdkafka's name | note |", "|---|---|---|---|"]
-    rows += [f"| `{key}` | {' | '.join(_told(decision))} |" for key, decision in sorted(decisions.items())]
+    rows += [f"| `{key}` | {' | '.join(_cells(decision))} |" for key, decision in sorted(decisions.items())]
     return "\n".join((f"## {title}", "", *rows, ""))

@@ -16,7 +16,7 @@ from connectors.spark.decoding.plugins import has_transformations
 from connectors.spark.decoding.row_limits import RowLimits
 from connectors.spark.delta.log import table_names
 from connectors.spark.folder_fields import FolderField
-from connectors.spark.folders import told_by_folders
+from connectors.spark.folders import shown_by_folders
 from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.sink.delta.operations import compact_table, merge_changes
 from connectors.spark.sink.delta.positions import latest_ids
@@ -193,7 +193,7 @@ class DeltaTarget:
             return 0, 0
         table.prepare(columns, self._divided_by)
         if self._config.has_query:
-            frame = told_by_folders(frame, table.partition_columns)
+            frame = shown_by_folders(frame, table.partition_columns)
         if self._config.changes is None:
             write = partial(table.append, frame)
         else:

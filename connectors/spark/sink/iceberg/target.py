@@ -117,7 +117,7 @@ class IcebergTarget:
         self._epoch = 0
         self._claim = ""
         self._tables: dict[TableName, _Known] = {}
-        self._untold: dict[TopicPartition, int] = {}
+        self._in_no_table: dict[TopicPartition, int] = {}
         self._changes: dict[str, Schema] = {}
         self._held: HeldRows | None = None
         self._doubtful = False
@@ -132,7 +132,7 @@ class IcebergTarget:
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
         """The next offsets according to all tables; for partitions in none of them, this driver's own position."""
-        return self._untold | next_offsets(self._positions())
+        return self._in_no_table | next_offsets(self._positions())
 
     @property
     def topics(self) -> Mapping[str, str]:
@@ -212,7 +212,7 @@ class IcebergTarget:
             ranges = [OffsetRange(*tp, offset, offset) for tp, offset in offsets.items() if tp.topic in topics]
             if ranges:
                 self._commit(name, known.positions.advanced(ranges))
-        self._untold |= offsets
+        self._in_no_table |= offsets
         self._doubtful = False
 
     def compact(self, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
@@ -330,7 +330,7 @@ class IcebergTarget:
             ranges = [item for item in step.ranges if item.topic == topic]
             tables = self._tables_of(ranges, with_rows, step.done)
             if not tables:
-                self._untold |= {item.topic_partition: item.end for item in ranges}
+                self._in_no_table |= {item.topic_partition: item.end for item in ranges}
             for name in tables:
                 if str(name) not in step.done:
                     loads.setdefault(name, []).append((ranges, [str(each) for each in tables]))

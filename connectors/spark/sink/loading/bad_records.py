@@ -16,7 +16,7 @@ from connect.bulk import BulkSinkTaskContext, OffsetRange
 from connect.data import Schema, TopicPartition
 from connect.internals.chain.tolerance import ErrorPolicy, Failure
 from connect.offset_set import OffsetSet
-from connectors.spark.decoding.failures import refuse_record, told_failures
+from connectors.spark.decoding.failures import described_failures, refuse_record
 from connectors.spark.decoding.report import Rejection
 from connectors.spark.sink.loading.request import Loaded, LoadRequest
 
@@ -24,7 +24,7 @@ __all__ = ["BadRecords", "Examine"]
 
 logger = logging.getLogger(__name__)
 
-_TOLD: Final = 3
+_NAMED_FAILURES: Final = 3
 _BYTES: Final = 32 * 1024 * 1024
 _LATE: Final = "the record came after its window was written (sql.window.late=dead-letter)"
 
@@ -79,7 +79,7 @@ class BadRecords:
     def _failures(self, tables: Mapping[str, Schema], asked: Mapping[TopicPartition, OffsetSet]) -> Iterator[Failure]:
         """Yield the failure of each of these records."""
         left = {tp.partition: offsets for tp, offsets in asked.items()}
-        return told_failures(self._topic, left, partial(self._examined, tables))
+        return described_failures(self._topic, left, partial(self._examined, tables))
 
     def _examined(self, tables: Mapping[str, Schema], offsets: Mapping[int, OffsetSet]) -> Any:
         """Return rows that describe bad records, for each partition in the order of its offsets."""
@@ -95,16 +95,16 @@ class BadRecords:
 
 def _with_late(rows: Any, late: Mapping[int, OffsetSet]) -> Any:
     """Set the message of the rows that describe late records, which have no other fault."""
-    told: list[dict[str, Any]] = rows.to_pylist()
-    for row in told:
+    described: list[dict[str, Any]] = rows.to_pylist()
+    for row in described:
         if row["offset"] in late.get(row["partition"], OffsetSet()):
             row |= {"message": _LATE, "trace": f"{row['error_class']}: {_LATE}"}
-    return pa.Table.from_pylist(told, schema=rows.schema)
+    return pa.Table.from_pylist(described, schema=rows.schema)
 
 
 def _log_rejections(loaded: Loaded, bad: Mapping[int, OffsetSet]) -> None:
     every = [rejection for reports in loaded.reports.values() for rejection in reports.rejections()]
     read = max(sum(report.read for report in reports) for reports in loaded.reports.values())
-    first = "; ".join(map(str, every[:_TOLD]))
+    first = "; ".join(map(str, every[:_NAMED_FAILURES]))
     count = sum(map(len, bad.values()))
     logger.warning("Left out %d of %d records (errors.tolerance=all). First one: %s", count, read, first)

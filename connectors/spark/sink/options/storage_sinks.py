@@ -143,12 +143,12 @@ def as_spark_sink(props: Props) -> dict[str, object]:
 
 def replacement_mistakes(props: Mapping[str, str | None]) -> Iterator[ConfigError]:
     """Yield an error for each key of another sink that requests something the Spark sink cannot do."""
-    for key, value, told in given_keys(_REFUSED, props):
-        yield ConfigError(key, HIDDEN if _is_secret(key) else value, told)
+    for key, value, instead in given_keys(_REFUSED, props):
+        yield ConfigError(key, HIDDEN if _is_secret(key) else value, instead)
     for key, given in props.items():
-        for prefix, told in _REFUSED_PREFIXES.items():
+        for prefix, instead in _REFUSED_PREFIXES.items():
             if key.startswith(prefix):
-                yield ConfigError(key, given, told)
+                yield ConfigError(key, given, instead)
         if key.startswith("iceberg.table.") and key.endswith(".route-regex"):
             yield ConfigError(key, given, _ROUTES)
 
@@ -157,9 +157,9 @@ def replacement_warnings(props: Mapping[str, str | None]) -> Iterable[str]:
     """Yield what users should know when they bring the configuration of another sink."""
     yield from without_effect(_WITHOUT_EFFECT, props)
     for key in props:
-        for prefix, told in _WITHOUT_EFFECT_PREFIXES.items():
+        for prefix, instead in _WITHOUT_EFFECT_PREFIXES.items():
             if key.startswith(prefix):
-                yield f"The key {key} has no effect: {told}."
+                yield f"The key {key} has no effect: {instead}."
     if _sink(props) in _STORAGE_SINKS:
         yield from _rotation_warnings(props)
 

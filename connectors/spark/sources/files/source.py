@@ -38,7 +38,7 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
         self._filter = FileFilter(config.pattern, recursive=config.recursive)
         self._limits = Limits(config.load_max_files, config.load_max_bytes, config.file_age_ms)
         self._bookmark = Bookmark()
-        self._told_late = 0
+        self._reported_late = 0
         self._is_drained = True
 
     def start(self) -> None:
@@ -76,14 +76,14 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
     def _look(self) -> Due:
         found = listed_files(self._session.spark, self.config.folder, self._filter)
         due = files_due(found, self._bookmark, self._limits, time.time_ns() // 1_000_000)
-        if due.late > self._told_late:
+        if due.late > self._reported_late:
             logger.warning(
                 "Not sending %d files in %s: their modification times are more than file.late.ms behind that "
                 "of files sent already. To send them, touch them, or set file.late.ms higher.",
                 due.late,
                 self.config.folder,
             )
-        self._told_late = due.late
+        self._reported_late = due.late
         return due
 
     def _send(self, due: Due) -> None:

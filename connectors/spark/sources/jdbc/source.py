@@ -103,7 +103,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         except Exception as error:
             if not _OF_DRIVER.search(error_text(error)):
                 raise
-            raise self._told(error) from None
+            raise self._explained(error) from None
 
     def _bounds(self, table: str) -> Bounds | None:
         name = self.config.partition_column
@@ -120,7 +120,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         except Exception as error:
             if not _OF_DRIVER.search(error_text(error)):
                 raise
-            raise self._told(error) from None
+            raise self._explained(error) from None
         return bounds_of(name, *rows[0])
 
     def _frame(self, source: str, conditions: Sequence[str] | None) -> DataFrame:
@@ -140,7 +140,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         partitions: DataFrame = reader.jdbc(url, source, predicates=list(conditions), properties=properties)
         return partitions
 
-    def _told(self, error: Exception) -> ConnectError:
+    def _explained(self, error: Exception) -> ConnectError:
         """Return the message of the database or its driver; the error itself may contain secrets (invariant I8)."""
         cause = self.config.hide(root_cause(error))
         reports = [self.config.driver.is_transient(*report) for report in self._reports(error)]

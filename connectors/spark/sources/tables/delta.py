@@ -12,7 +12,7 @@ from connect.internals.chain.stack_trace import error_text
 from connectors.spark.delta.columns import SCHEMA_PROPERTY
 from connectors.spark.delta.log import DeltaLog
 from connectors.spark.sources.tables.lake_table import CHANGE, DELETED, INSERTED, TableFile
-from connectors.spark.sources.tables.steps import Commit, Kind, Reached, check_history
+from connectors.spark.sources.tables.steps import Commit, Kind, TablePosition, check_history
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +53,7 @@ class DeltaSource:
             raise ConnectError(f"There is no Delta table in {self._path}: check tables, store.url and topics.dir.")
         return newest
 
-    def commits(self, reached: Reached) -> Sequence[Commit]:
+    def commits(self, reached: TablePosition) -> Sequence[Commit]:
         """The commits after the version reached, according to the files of the log."""
         if reached.version is None:
             return ()

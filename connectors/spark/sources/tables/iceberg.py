@@ -11,7 +11,7 @@ from connect.errors import ConnectError
 from connectors.spark.iceberg.catalog import CatalogConfig, IcebergCatalog, IcebergTable, TableName, java_instance
 from connectors.spark.iceberg.metadata import SCHEMA_PROPERTY
 from connectors.spark.sources.tables.lake_table import CHANGE, DELETED, INSERTED, TableFile
-from connectors.spark.sources.tables.steps import Commit, Kind, Reached, check_history
+from connectors.spark.sources.tables.steps import Commit, Kind, TablePosition, check_history
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +66,7 @@ class IcebergSource:
             )
         return self._table.metadata.head(_MAIN)
 
-    def commits(self, reached: Reached) -> Sequence[Commit]:
+    def commits(self, reached: TablePosition) -> Sequence[Commit]:
         """The snapshots after the one reached."""
         return snapshot_commits(self._known.metadata.document, self._known.metadata.head(_MAIN), reached, self.name)
 
@@ -131,7 +131,9 @@ class IcebergSource:
         return self._table
 
 
-def snapshot_commits(document: Mapping[str, Any], head: int | None, reached: Reached, table: str) -> Sequence[Commit]:
+def snapshot_commits(
+    document: Mapping[str, Any], head: int | None, reached: TablePosition, table: str
+) -> Sequence[Commit]:
     """The snapshots of a branch after the one reached, according to the table's metadata."""
     snapshots = {item["snapshot-id"]: item for item in document.get("snapshots", ())}
     found: list[Commit] = []

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from connectors.spark.sources.tables.steps import Commit, Reached
+from connectors.spark.sources.tables.steps import Commit, TablePosition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +43,7 @@ class LakeTable(Protocol):
     def refresh(self) -> int | None:
         """Look at the table again and return its newest version, ``None`` if it has none."""
 
-    def commits(self, reached: Reached) -> Sequence[Commit]:
+    def commits(self, reached: TablePosition) -> Sequence[Commit]:
         """The commits after the version reached, in order.
 
         Raises :class:`~connect.errors.ConnectError` if the table's history does not go back that far.

@@ -16,7 +16,7 @@ from connectors.spark.sources.marks import divide_evenly, numbered_pieces, unmar
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.sources.tables.config import SparkTableSourceConfig
 from connectors.spark.sources.tables.lake_table import CHANGE, LakeTable, files_within
-from connectors.spark.sources.tables.steps import FilesStep, Reached, RowChanges, Skip, Step, next_step
+from connectors.spark.sources.tables.steps import FilesStep, RowChanges, Skip, Step, TablePosition, next_step
 from connectors.spark.stores.access import store_access
 
 if TYPE_CHECKING:
@@ -64,35 +64,35 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         """Take the next step of a table, and return whether there was anything to send."""
         partition = _partition(name)
         stored = self.context.offset_storage_reader.offset(partition)
-        reached, step = self._planned(table, Reached.of(stored))
+        reached, step = self._planned(table, TablePosition.of(stored))
         after = None if step is None else self._taken(name, table, step)
         after = after or reached
-        if after not in (Reached(), Reached.of(stored)):
+        if after not in (TablePosition(), TablePosition.of(stored)):
             self._session.publisher.end(partition, after.offset())
         return isinstance(step, FilesStep | RowChanges)
 
-    def _planned(self, table: LakeTable, reached: Reached) -> tuple[Reached, Step | None]:
+    def _planned(self, table: LakeTable, reached: TablePosition) -> tuple[TablePosition, Step | None]:
         newest = table.refresh()
-        if reached == Reached() and self.config.snapshot_mode == "no_data":
-            return Reached(newest), None
+        if reached == TablePosition() and self.config.snapshot_mode == "no_data":
+            return TablePosition(newest), None
         commits = table.commits(reached) if reached.version is not None and reached.upto is None else ()
         return reached, next_step(reached, newest, commits, self.config.versions_at_once)
 
-    def _taken(self, name: str, table: LakeTable, step: Step) -> Reached:
+    def _taken(self, name: str, table: LakeTable, step: Step) -> TablePosition:
         """Carry out the step, and return the position after it."""
         if isinstance(step, Skip):
-            return Reached(step.upto)
+            return TablePosition(step.upto)
         if isinstance(step, RowChanges):
             self._send_changes(name, table, step)
-            return Reached(step.commit.version)
+            return TablePosition(step.commit.version)
         return self._send_files(name, table, step)
 
-    def _send_files(self, name: str, table: LakeTable, step: FilesStep) -> Reached:
+    def _send_files(self, name: str, table: LakeTable, step: FilesStep) -> TablePosition:
         """Send as many of a table's files as are read at once, and return the position after them."""
         from connectors.spark.sources.row_publisher import Load, Share  # noqa: PLC0415 - brings pyspark
 
         publisher, load = self._session.publisher, Load(_partition(name), f"{step.after}-{step.upto}")
-        publisher.begin(load.partition, Reached(step.after, step.upto, step.done).offset())
+        publisher.begin(load.partition, TablePosition(step.after, step.upto, step.done).offset())
         files = table.files(step.after, step.upto)
         end = step.done + len(files_within(files, step.done, self.config.load_max_bytes))
         pieces = numbered_pieces(step.done, end, publisher.sent(load))
@@ -105,7 +105,7 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
             if shares:
                 publisher.publish(shares, load, f"publishing {name}")
         is_whole = pieces.end >= len(files)
-        return Reached(step.upto) if is_whole else Reached(step.after, step.upto, pieces.end)
+        return TablePosition(step.upto) if is_whole else TablePosition(step.after, step.upto, pieces.end)
 
     def _send_changes(self, name: str, table: LakeTable, step: RowChanges) -> None:
         from connectors.spark.sources.row_publisher import Load, Share  # noqa: PLC0415 - brings pyspark
@@ -165,7 +165,7 @@ class SparkTableSourceConnector(SourceConnector[SparkTableSourceConfig]):
     def alter_offsets(cls, config: SparkTableSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
         """Reject anything that is not the offset of a table."""
         for offset in unmarked(offsets.values()):
-            Reached.of(offset)
+            TablePosition.of(offset)
         return True
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from connect.errors import ConfigError, ConnectError
 
-__all__ = ["Commit", "FilesStep", "Kind", "Reached", "RowChanges", "Skip", "Step", "check_history", "next_step"]
+__all__ = ["Commit", "FilesStep", "Kind", "RowChanges", "Skip", "Step", "TablePosition", "check_history", "next_step"]
 
 _KEYS: Final = ("version", "upto", "files")
 
@@ -40,7 +40,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class TablePosition:
     """The position in a table: everything up to ``version``, and the first ``files`` files added after it up to
     ``upto``.
 
@@ -56,7 +56,7 @@ class Reached:
         return {"version": self.version, "upto": self.upto, "files": self.files}
 
     @classmethod
-    def of(cls, offset: Mapping[str, Any] | None) -> Reached:
+    def of(cls, offset: Mapping[str, Any] | None) -> TablePosition:
         """Return the position in a source offset; the start if there is none."""
         if offset is None:
             return cls()
@@ -98,7 +98,7 @@ class Skip:
 Step: TypeAlias = FilesStep | RowChanges | Skip
 
 
-def next_step(reached: Reached, newest: int | None, commits: Sequence[Commit], most: int) -> Step | None:
+def next_step(reached: TablePosition, newest: int | None, commits: Sequence[Commit], most: int) -> Step | None:
     """The next step, ``None`` if there is nothing to do.
 
     ``commits`` are those after the version reached, in order, up to the ``newest``; at most this many are sent
@@ -123,7 +123,7 @@ def next_step(reached: Reached, newest: int | None, commits: Sequence[Commit], m
     return FilesStep(reached.version, last) if added else Skip(last)
 
 
-def check_history(table: str, reached: Reached, first: int | None) -> None:
+def check_history(table: str, reached: TablePosition, first: int | None) -> None:
     """Raise :class:`~connect.errors.ConnectError` unless the history goes back to the position reached.
 
     ``first`` is the version from which the oldest known commit after the position was made.

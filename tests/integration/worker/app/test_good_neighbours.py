@@ -17,7 +17,7 @@ from worker.supervisor.hosts.placement import ROOM
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-PLUGINS = Path(equipment.__file__).parent / "acting"
+PLUGINS = Path(equipment.__file__).parent / "misbehaving_plugins"
 PAIRS = 25
 LINES = 40
 DEADLINE = 240.0
@@ -37,9 +37,9 @@ class Pairs:
         for number, (file, copy) in enumerate(zip(self._files, self._copies, strict=True)):
             create_topic(bootstrap, f"{topic}-{number}")
             file.touch()
-            source = {"connector_class": "acting.LinesSourceConnector", "topic": f"{topic}-{number}"}
+            source = {"connector_class": "misbehaving.LinesSourceConnector", "topic": f"{topic}-{number}"}
             worker.connector(f"source-{number}", file=str(file), **source)
-            sink = {"connector_class": "acting.LinesSinkConnector", "topics": f"{topic}-{number}"}
+            sink = {"connector_class": "misbehaving.LinesSinkConnector", "topics": f"{topic}-{number}"}
             worker.connector(f"sink-{number}", file=str(copy), **sink)
 
     def write(self) -> None:
@@ -92,7 +92,7 @@ class Neighbours:
 
     def put(self, name: str, **config: str) -> None:
         """Put a connector among the others."""
-        props = {"connector.class": "acting.ActingSourceConnector", "topic": self._topic}
+        props = {"connector.class": "misbehaving.MisbehavingSourceConnector", "topic": self._topic}
         props |= {key.replace("_", "."): value for key, value in config.items()}
         requests.put(f"{self.worker.url()}connectors/{name}/config", json=props, timeout=60).raise_for_status()
 
@@ -119,7 +119,7 @@ def good(standalone: Callable[..., StandaloneWorker], bootstrap: str, topic: str
 @pytest.mark.parametrize(
     ("does", "found"),
     [
-        ("crashes", "was killed by SIGSEGV, in _on_cue: acting.py"),
+        ("crashes", "was killed by SIGSEGV, in _on_cue: misbehaving.py"),
         pytest.param("exits", "exited with status 3", marks=pytest.mark.thorough),
         pytest.param("keeps the GIL", "has not returned for", marks=pytest.mark.thorough),
         pytest.param("leaks", f"more than process.memory.max.bytes={LIMIT}", marks=pytest.mark.thorough),

@@ -19,7 +19,7 @@ from equipment.workers.distributed import DistributedWorker
 from equipment.workers.processes import runs
 from equipment.workers.standalone import StandaloneWorker
 
-PLUGINS = Path(equipment.__file__).parent / "trapping"
+PLUGINS = Path(equipment.__file__).parent / "trapped_plugins"
 PATIENCE = 120.0
 ENOUGH = 20
 
@@ -47,7 +47,7 @@ class Trapped:
         self.unit = f"{self.name}|worker" if call == "connector" else f"{self.name}|task-0"
         self.trap = folder / "trap"
         self._put(
-            {"connector.class": f"Trapping{kind}", "trap": str(self.trap), "trap.in": call, "name": self.name, **config}
+            {"connector.class": f"Trapped{kind}", "trap": str(self.trap), "trap.in": call, "name": self.name, **config}
         )
 
     def _put(self, config: dict[str, str]) -> None:
@@ -103,7 +103,7 @@ def test_a_put_that_hangs_is_shown_until_it_returns(
     hanging = wait_until("the status shows it", lambda: sink.hanging("put"), PATIENCE)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", hanging["since"])
     # The file of the task's own class, though the line that sleeps is in a method of its configuration.
-    assert re.fullmatch(r"trapping\.py:\d+", hanging["line"])
+    assert re.fullmatch(r"trapped\.py:\d+", hanging["line"])
     assert "in put\n    self.config.go" in hanging["trace"]
     assert "time.sleep(" in hanging["trace"]
     assert "worker/runtime" not in hanging["trace"]
@@ -124,7 +124,7 @@ def test_what_keeps_a_task_from_stopping_in_time_is_told_before_it_is_killed(
     wait_until("it hangs", lambda: source.hanging("poll"), PATIENCE)
     source.rest()
     line, *_ = source.lines("Asked to stop, but poll has not returned")
-    assert re.search(r"returned: trapping\.py:\d+ ?", line)
+    assert re.search(r"returned: trapped\.py:\d+ ?", line)
     assert f"{source.unit} did not stop within 10.0 s and is killed" in worker.log()
 
 
@@ -141,7 +141,7 @@ def test_a_poll_that_hangs_too_long_fails_and_its_restart_loses_nothing(
     pid = worker.task_pid(source.name)
     source.set_trap(what)
     failed, *_ = wait_until("it fails", lambda: source.lines("failed: poll has not returned for"), PATIENCE)
-    assert re.search(r"for \d+(\.\d)? s: trapping\.py:\d+ \(task\.hang\.timeout\.ms\)$", failed)
+    assert re.search(r"for \d+(\.\d)? s: trapped\.py:\d+ \(task\.hang\.timeout\.ms\)$", failed)
     wait_until("it runs again", lambda: source.state().get("state") == "RUNNING", PATIENCE)
     assert not runs(pid)
     assert source.state()["restarts"] >= 1
@@ -159,7 +159,7 @@ def test_c_code_that_lets_no_python_run_is_shown_until_it_returns(
     wait_until("it runs", lambda: source.state().get("state") == "RUNNING", PATIENCE)
     source.set_trap("hold for a while")
     hanging = wait_until("the status shows it", lambda: source.hanging("poll"), PATIENCE)
-    assert re.fullmatch(r"trapping\.py:\d+", hanging["line"])
+    assert re.fullmatch(r"trapped\.py:\d+", hanging["line"])
     assert "No Python runs in this process" in hanging["trace"]
     source.trap.unlink()
     wait_until("it is shown no more", lambda: not source.hanging(), PATIENCE)
@@ -185,10 +185,10 @@ def test_a_crash_shows_where_it_was(worker: StandaloneWorker, topic: str, tmp_pa
     trace = source.state()["trace"]
     first = trace.splitlines()[0]
     assert re.fullmatch(
-        rf"The process of {re.escape(source.unit)} was killed by SIGSEGV, in poll: trapping\.py:\d+", first
+        rf"The process of {re.escape(source.unit)} was killed by SIGSEGV, in poll: trapped\.py:\d+", first
     )
     assert "Fatal Python error: Segmentation fault" in trace
-    assert re.search(r'File ".*trapping\.py", line \d+ in poll', trace)
+    assert re.search(r'File ".*trapped\.py", line \d+ in poll', trace)
     assert source.lines(f"failed: {first}")
 
 

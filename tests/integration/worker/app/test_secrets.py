@@ -19,7 +19,7 @@ from equipment.workers.standalone import PATIENT, StandaloneWorker
 
 pytestmark = pytest.mark.integration
 
-PLUGINS = Path(equipment.__file__).parent / "telling"
+PLUGINS = Path(equipment.__file__).parent / "leaking_plugins"
 _CODE = "zq"
 # What each is made of, so that a part shows, too.
 SECRETS = {
@@ -65,24 +65,24 @@ def worker(folder: Path, tmp_path_factory: pytest.TempPathFactory, bootstrap: st
 def config_of(folder: Path, kind: str, stage: str, **more: str) -> dict[str, str]:
     """A connector with a secret in every place that can hold one."""
     return {
-        "connector.class": f"Telling{kind}",
-        "tells.in": stage,
+        "connector.class": f"Leaking{kind}",
+        "leaks.in": stage,
         "own.password": SECRETS["own"],
         "any.key": f"before ${{dir:{folder}:file}} after",
         "another.key": f"${{dir:{folder}:lines}}",
-        "value.converter": "Telling",
-        "value.converter.tells.in": stage,
+        "value.converter": "Leaking",
+        "value.converter.leaks.in": stage,
         "value.converter.own.password": SECRETS["converter"],
         "value.converter.any.key": f"${{dir:{folder}:file}}",
         "transforms": "a,b",
-        "transforms.a.type": "TellingTransformation",
-        "transforms.a.tells.in": stage,
+        "transforms.a.type": "LeakingTransformation",
+        "transforms.a.leaks.in": stage,
         "transforms.a.own.password": SECRETS["transformation"],
-        "transforms.b.type": "TellingTransformation",
+        "transforms.b.type": "LeakingTransformation",
         "transforms.b.predicate": "p",
         "predicates": "p",
-        "predicates.p.type": "TellingPredicate",
-        "predicates.p.tells.in": stage,
+        "predicates.p.type": "LeakingPredicate",
+        "predicates.p.leaks.in": stage,
         "predicates.p.own.password": SECRETS["predicate"],
         "producer.override.ssl.key.password": SECRETS["client"],
         "consumer.override.ssl.key.password": SECRETS["client"],
@@ -103,7 +103,7 @@ def test_a_source_that_tells_all_tells_no_secret(
 ) -> None:
     config = config_of(folder, "Source", stage, name=f"teller-{stage}", topic=topic)
     url = worker.url()
-    validated = requests.put(f"{url}connector-plugins/TellingSource/config/validate", json=config, timeout=60)
+    validated = requests.put(f"{url}connector-plugins/LeakingSource/config/validate", json=config, timeout=60)
     created = requests.post(f"{url}connectors", json={"name": f"teller-{stage}", "config": config}, timeout=60)
     answers = [created.text] if created.status_code >= 400 else []
     if stage in ("check", "validate"):

@@ -17,8 +17,8 @@ from worker.supervisor.hosts.placement import FEW
 
 pytestmark = pytest.mark.integration
 
-PLUGINS = Path(equipment.__file__).parent / "acting"
-TRAPS = Path(equipment.__file__).parent / "trapping"
+PLUGINS = Path(equipment.__file__).parent / "misbehaving_plugins"
+TRAPS = Path(equipment.__file__).parent / "trapped_plugins"
 
 
 def test_one_that_keeps_a_core_busy_moves_out_while_it_produces_and_each_number_is_there_once(
@@ -34,14 +34,14 @@ def test_one_that_keeps_a_core_busy_moves_out_while_it_produces_and_each_number_
     ).start()
     topics = {name: f"{topic}-{name}" for name in ("busy", "calm")}
     try:
-        crowd = {"connector.class": "acting.ActingSourceConnector", "topic": topic, "tasks": str(FEW)}
+        crowd = {"connector.class": "misbehaving.MisbehavingSourceConnector", "topic": topic, "tasks": str(FEW)}
         requests.put(
             f"{worker.url()}connectors/crowd/config", json=crowd | {"tasks.max": str(FEW)}, timeout=60
         ).raise_for_status()
         worker.task_pid("crowd", FEW - 1)
         for name, to in topics.items():
             create_topic(bootstrap, to)
-            config = {"connector.class": "TrappingSource", "trap.in": "poll", "topic": to}
+            config = {"connector.class": "TrappedSource", "trap.in": "poll", "topic": to}
             config["trap"] = str(tmp_path / f"trap-of-{name}")
             answer = requests.put(f"{worker.url()}connectors/{name}/config", json=config, timeout=60)
             assert answer.ok, answer.text

@@ -113,7 +113,7 @@ def test_a_batch_is_a_transaction_with_its_offset(
 ) -> None:
     script.polls = polls([record(0), record(1)], [record(2)])
     task = start()
-    wait_until("the task is told", lambda: script.told == ["0", "1", "2"] and script.commits == 2)
+    wait_until("the task is told", lambda: script.acknowledged == ["0", "1", "2"] and script.commits == 2)
     assert texts(bootstrap, topic) == ["0", "1", "2"]
     assert kept(bootstrap, offsets_topic) == {f'["{topic}",{{"p":"p"}}]': {"o": 3}}
     task.stop()
@@ -138,10 +138,10 @@ def test_no_transaction_is_made_for_what_is_left_out(
     }
     script.polls = polls([SourceRecord(topic, None, source_partition={"p": "p"}, source_offset={"o": 1})])
     task = start(**tombstones)
-    wait_until("the task is told", lambda: script.told == [None])
+    wait_until("the task is told", lambda: script.acknowledged == [None])
     assert read_topic(bootstrap, offsets_topic) == []
     script.polls = polls([record(1)])
-    wait_until("the task is told of the next", lambda: script.told == [None, "1"])
+    wait_until("the task is told of the next", lambda: script.acknowledged == [None, "1"])
     assert kept(bootstrap, offsets_topic) == {f'["{topic}",{{"p":"p"}}]': {"o": 2}}
     task.stop()
 
@@ -164,7 +164,7 @@ def test_offsets_without_records_go_with_a_transaction_or_alone_before_long(
 
     script.polls = [passing(5, record(0))]
     task = start(worker_props={"offset.flush.interval.ms": "60000"})
-    wait_until("the task is told", lambda: script.told == ["0"])
+    wait_until("the task is told", lambda: script.acknowledged == ["0"])
     assert is_kept(5)
     script.polls = [passing(7)]
     wait_until("it is polled", lambda: not script.polls)
@@ -191,16 +191,16 @@ def test_an_interval_holds_several_batches_and_ends_with_the_task(
     task = start(transaction_boundary="interval", transaction_boundary_interval_ms="60000")
     wait_until("both are there", lambda: texts(bootstrap, topic, "read_uncommitted") == ["0", "1"])
     assert texts(bootstrap, topic) == []
-    assert script.told == []
+    assert script.acknowledged == []
     task.stop()
-    assert texts(bootstrap, topic) == script.told == ["0", "1"]
+    assert texts(bootstrap, topic) == script.acknowledged == ["0", "1"]
     assert script.commits == 1
 
 
 def test_an_interval_ends_while_the_source_has_nothing(start: Start, script: Script, record: Make) -> None:
     script.polls = polls([record(0)])
     task = start(transaction_boundary="interval", transaction_boundary_interval_ms="200")
-    wait_until("it is committed", lambda: script.told == ["0"])
+    wait_until("it is committed", lambda: script.acknowledged == ["0"])
     task.stop()
 
 
@@ -228,7 +228,7 @@ def test_a_connector_commits_and_aborts_within_a_batch(
     task = start(transaction_boundary="connector")
     wait_until("two are committed and two aborted", lambda: script.commits == 2)
     assert texts(bootstrap, topic) == ["0", "1"]
-    assert script.told == ["0", "1", "2", "3"], "those that were aborted are done with, too"
+    assert script.acknowledged == ["0", "1", "2", "3"], "those that were aborted are done with, too"
     assert kept(bootstrap, offsets_topic) == {f'["{topic}",{{"p":"p"}}]': {"o": 4}}
     task.stop()
     assert texts(bootstrap, topic) == ["0", "1"], "the task has not ended the transaction of the last two"
@@ -251,7 +251,7 @@ def test_a_connector_ends_transactions_after_batches(
 
     script.polls = [*polls([record(0)]), abort, *polls([record(2)]), commit]
     task = start(transaction_boundary="connector")
-    wait_until("the second is committed", lambda: script.told == ["0", "1", "2", "3"])
+    wait_until("the second is committed", lambda: script.acknowledged == ["0", "1", "2", "3"])
     task.stop()
     assert texts(bootstrap, topic) == ["2", "3"]
 
@@ -261,12 +261,12 @@ def test_only_a_connector_that_defines_transactions_is_given_the_means(
     start: Start, script: Script, boundary: str
 ) -> None:
     def poll(task: ScriptedTask) -> Polled:
-        script.told.append(task.context.transaction_context)
+        script.acknowledged.append(task.context.transaction_context)
         return None
 
     script.polls = [poll]
     task = start(transaction_boundary=boundary)
-    wait_until("it has polled", lambda: script.told == [None])
+    wait_until("it has polled", lambda: script.acknowledged == [None])
     task.stop()
 
 

@@ -32,7 +32,7 @@ class TellingTask(ScriptedTask):
 
     def delivered(self, delivered: Delivered) -> None:
         place, found = delivered.source_partition, (delivered.source_offsets, delivered.offsets)
-        self.script.told.append((place, delivered.topic, *map(list, found)))
+        self.script.acknowledged.append((place, delivered.topic, *map(list, found)))
         raise DataError("nobody minds")
 
 
@@ -105,7 +105,7 @@ def test_what_is_acknowledged_is_committed_and_the_task_is_told(
     script.polls = [lambda task: [record(0), record(1)], lambda task: iter([record(0, partition="q")])]
     task = start()
     wait_until("both are committed", lambda: task.offsets == {"{'p': 'p'}": {"o": 2}, "{'p': 'q'}": {"o": 1}})
-    wait_until("the task is told", lambda: script.told == ["0", "1", "0"] and script.commits)
+    wait_until("the task is told", lambda: script.acknowledged == ["0", "1", "0"] and script.commits)
     task.stop()
     assert script.stopped == 1
     assert texts(bootstrap, topic) == ["0", "1", "0"]
@@ -124,7 +124,7 @@ def test_offsets_without_records_are_committed_after_the_records_before_them(
     script.polls = [poll]
     task = start()
     wait_until("both are committed", lambda: task.offsets == {"{'p': 'p'}": {"o": 7}, "{'p': 'q'}": {"o": 9}})
-    assert texts(bootstrap, topic) == script.told == ["0"]
+    assert texts(bootstrap, topic) == script.acknowledged == ["0"]
 
     def unstorable(task: ScriptedTask) -> Polled:
         task.context.pass_offset({"p": "p"}, {"o": float("nan")})
@@ -146,7 +146,7 @@ def test_a_task_is_told_where_its_records_lie(
     )
     wait_until("both partitions are committed", lambda: len(task.offsets) == 2)
     task.stop()
-    told = [each for each in script.told if isinstance(each, tuple)]
+    told = [each for each in script.acknowledged if isinstance(each, tuple)]
     assert sorted(told, key=lambda each: str(each[0])) == [
         ({"p": "p"}, topic, [{"o": 1}, {"o": 2}, {"o": 3}], [0, None, 1]),
         ({"p": "q"}, topic, [{"o": 4}], [2]),
@@ -199,7 +199,7 @@ def test_a_store_that_fails_at_the_end_is_asked_once(
     create_topic(bootstrap, topic)
     script.polls = [lambda task: [record(0)]]
     task = start(worker={"offset.flush.interval.ms": "60000"})
-    wait_until("it is acknowledged", lambda: script.told == ["0"])
+    wait_until("it is acknowledged", lambda: script.acknowledged == ["0"])
     task.commit_error = "the disk is full"
     task.stop()
     assert len(task.seen(messages.CommitOffsets)) == 1

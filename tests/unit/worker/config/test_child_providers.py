@@ -17,13 +17,13 @@ from worker.supervisor.process import ForkServerLauncher
 
 pytestmark = pytest.mark.slow
 
-PLUGINS = Path(equipment.__file__).parent / "telling"
+PLUGINS = Path(equipment.__file__).parent / "leaking_plugins"
 WORKER = {
     "bootstrap.servers": "unused:1",
     "plugin.path": str(PLUGINS),
     "config.providers": "vault,env",
     "config.providers.env.class": "EnvVarConfigProvider",
-    "config.providers.vault.class": "TellingProvider",
+    "config.providers.vault.class": "LeakingProvider",
     "config.providers.vault.param.password": "s3cret of the vault",
     "config.providers.vault.param.pid": "unused",
 }

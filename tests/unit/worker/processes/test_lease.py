@@ -101,8 +101,8 @@ def test_what_has_passed_is_what_the_faster_clock_says() -> None:
     alive = Moment(100.0, 5000.0)
     assert Moment(103.0, 5003.0).since(alive) == Moment(101.0, 5003.0).since(alive) == 3.0
     assert Moment(103.0, 4000.0).since(alive) == 3.0, "a clock that is set back says nothing"
-    assert Moment(103.0, 5003.5).told_since(alive) == "for 3.5 s"
-    assert Moment(103.0, 5063.0).told_since(alive) == (
+    assert Moment(103.0, 5003.5).known_since(alive) == "for 3.5 s"
+    assert Moment(103.0, 5063.0).known_since(alive) == (
         "for 63.0 s (the wall clock went 60.0 s forward: this machine was paused, or its clock was set)"
     )
 

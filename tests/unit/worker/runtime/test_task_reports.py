@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connect.internals.kafka.clients.statistics import ClientStatistics
 from worker.messages.messages import ClientMetrics
-from worker.runtime.reports import ReportPace, ToldStatistics
+from worker.runtime.reports import ReportedStatistics, ReportPace
 
 
 class World:
@@ -13,7 +13,7 @@ class World:
     def __init__(self) -> None:
         self.now = 100.0
         self.told: list[ClientMetrics] = []
-        self.statistics = ToldStatistics(self.told.append, lambda: self.now)
+        self.statistics = ReportedStatistics(self.told.append, lambda: self.now)
 
     def say(self, records: int, requests: int, lag: int = 0) -> int:
         """Have the client say this five seconds later; how often the worker was told until now."""

@@ -18,7 +18,7 @@ KEY = "-----BEGIN KEY-----\nzqMIIEvQIBADAN\n  zqBgkqhkiG9w0B\n-----END KEY-----\
 def hidden(text: str, *secrets: str) -> str:
     redaction = Redaction()
     redaction.add(secrets)
-    return redaction.told(text)
+    return redaction.redacted(text)
 
 
 @pytest.mark.parametrize(

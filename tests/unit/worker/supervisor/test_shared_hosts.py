@@ -20,7 +20,7 @@ from worker.unit import Unit
 
 pytestmark = pytest.mark.slow
 
-PLUGINS = Path(__file__).parents[3] / "equipment" / "acting"
+PLUGINS = Path(__file__).parents[3] / "equipment" / "misbehaving_plugins"
 DEADLINE = 120.0
 GOOD = [Unit(f"good-{number}") for number in range(6)]
 MANY = [Unit(f"good-{number}") for number in range(FEW + 1)]
@@ -50,7 +50,7 @@ class World:
         self.supervisor.start_thread()
 
     def start(self, unit: Unit, does: str, isolation: str = "shared", **config: str) -> None:
-        named = {"name": unit.connector, "connector.class": "acting.ActingSourceConnector", "topic": "t"}
+        named = {"name": unit.connector, "connector.class": "misbehaving.MisbehavingSourceConnector", "topic": "t"}
         config = {**named, "does": does, **config}
         worker = {**WORKER, "task.isolation": isolation}
         self.supervisor.start(unit, messages.RunConnector(unit.connector, config, worker))
@@ -95,7 +95,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 @pytest.mark.parametrize(
     ("does", "reason"),
     [
-        ("crashes", "was killed by SIGSEGV, in _on_cue: acting.py"),
+        ("crashes", "was killed by SIGSEGV, in _on_cue: misbehaving.py"),
         ("exits", "exited with status 3"),
         ("keeps the GIL", "has not returned for 1.5 s"),
         ("leaks", "bytes of memory, more than process.memory.max.bytes=200000000"),
@@ -175,7 +175,7 @@ def test_each_has_its_own_folder_and_its_own_lines_of_the_log_without_anybodys_s
     world.start_good(two)
     world.until(lambda: world.together([*two, BAD, other]))
     world.supervisor.close()
-    lines = [(record.context, record.getMessage()) for record in caplog.records if record.name == "acting"]  # type: ignore[attr-defined]
+    lines = [(record.context, record.getMessage()) for record in caplog.records if record.name == "misbehaving"]  # type: ignore[attr-defined]
     here = Path.cwd()
     assert sorted(lines) == sorted(
         [

@@ -94,8 +94,8 @@ class PymysqlDriver(Driver):
             addresses = guard.reachable("host", host, port)
             made = _first(addresses, lambda each: _socket(each, port, arguments["connect_timeout"], source))
         except (OSError, UnicodeError) as error:
-            told = f"Can't connect to MySQL server on {host!r} ({error})"
-            raise pymysql.err.OperationalError(_UNREACHABLE, told) from error
+            message = f"Can't connect to MySQL server on {host!r} ({error})"
+            raise pymysql.err.OperationalError(_UNREACHABLE, message) from error
         connection = pymysql.connect(**arguments, defer_connect=True)
         connection.connect(made)
         return connection

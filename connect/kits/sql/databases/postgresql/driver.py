@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from connect.errors import ConnectError
 from connect.kits.sql.address import Address
-from connect.kits.sql.databases.postgresql.errors import connect_told, is_transient, is_transient_state
+from connect.kits.sql.databases.postgresql.errors import connect_with_state, is_transient, is_transient_state
 from connect.kits.sql.driver import NUMBER, SECONDS, Change, Driver, Options, one_of, same, when
 from connect.kits.sql.hosts import HERE, HostGuard, is_socket
 
@@ -76,7 +76,7 @@ class PsycopgDriver(Driver):
         return {"connect_timeout": SECONDS, "fallback_application_name": "sluice-connect", **address.options}
 
     def connect(self, guard: HostGuard, dialect: Dialect, arguments: Mapping[str, Any]) -> Any:
-        return connect_told(dialect, {**arguments, **_with_addresses(guard, dialect.loaded_dbapi, arguments)})
+        return connect_with_state(dialect, {**arguments, **_with_addresses(guard, dialect.loaded_dbapi, arguments)})
 
     def is_transient(self, error: BaseException) -> bool:
         return is_transient(error)

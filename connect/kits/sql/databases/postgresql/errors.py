@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGconn
     from sqlalchemy import Dialect
 
-__all__ = ["connect_told", "is_transient", "is_transient_state"]
+__all__ = ["connect_with_state", "is_transient", "is_transient_state"]
 
 _CLASSES: Final = ("08", "53", "58")
 """A connection, resources or the server's files."""
@@ -59,7 +59,7 @@ _DEFAULT_SECONDS: Final = 10
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether an error may pass by itself: by its SQLSTATE, which that of a refused connection has by ``connect_told``.
+    """Whether an error may pass by itself, by its SQLSTATE; :func:`connect_with_state` gives that of a refusal its own.
 
     Without one the server was not reached, or the connection was lost: that may pass, unless libpq itself gave up.
     """
@@ -84,7 +84,7 @@ def _is_answer(text: str) -> bool:
     return _ANSWER in text
 
 
-def connect_told(dialect: Dialect, arguments: Mapping[str, Any]) -> Any:
+def connect_with_state(dialect: Dialect, arguments: Mapping[str, Any]) -> Any:
     """Connect with psycopg; the error of a server that refuses has its ``sqlstate``.
 
     Of several hosts a refusal counts that may pass, if there is one.
@@ -101,12 +101,12 @@ def connect_told(dialect: Dialect, arguments: Mapping[str, Any]) -> Any:
 
 
 def _state(answers: Sequence[str]) -> str | None:
-    """Return the state to go by; ``None`` if the servers told none."""
-    told = [answer for answer in answers if _is_answer(answer)]
-    if not told or _ACCEPTED in answers:
+    """Return the state to go by; ``None`` if the servers gave none."""
+    refusals = [answer for answer in answers if _is_answer(answer)]
+    if not refusals or _ACCEPTED in answers:
         # Of those that have just refused, one accepts or all have gone meanwhile.
         return _NOT_NOW
-    states = [state for answer in told for state in _STATE.findall(answer) if state != _OF_POOLERS]
+    states = [state for answer in refusals for state in _STATE.findall(answer) if state != _OF_POOLERS]
     return next(filter(is_transient_state, states), states[0] if states else None)
 
 

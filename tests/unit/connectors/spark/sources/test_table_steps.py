@@ -9,7 +9,7 @@ from connectors.spark.sources.tables.config import SparkTableSourceConfig
 from connectors.spark.sources.tables.delta import commit_of
 from connectors.spark.sources.tables.iceberg import snapshot_commits
 from connectors.spark.sources.tables.lake_table import TableFile, files_within
-from connectors.spark.sources.tables.steps import Commit, FilesStep, Kind, Reached, RowChanges, Skip, next_step
+from connectors.spark.sources.tables.steps import Commit, FilesStep, Kind, RowChanges, Skip, TablePosition, next_step
 
 APPEND, CHANGE, NOTHING = Kind.APPEND, Kind.CHANGE, Kind.NOTHING
 
@@ -21,34 +21,34 @@ def history(*kinds: Kind) -> list[Commit]:
 @pytest.mark.parametrize(
     ("reached", "kinds", "step"),
     [
-        (Reached(), [], FilesStep(None, 10)),
-        (Reached(None, 9, 3), [], FilesStep(None, 9, 3)),
-        (Reached(4, 9, 3), [APPEND], FilesStep(4, 9, 3)),
-        (Reached(10), [], None),
-        (Reached(10), [NOTHING, NOTHING], Skip(12)),
-        (Reached(10), [APPEND, NOTHING, APPEND, APPEND], FilesStep(10, 13)),
-        (Reached(10), [APPEND, CHANGE], FilesStep(10, 11)),
-        (Reached(10), [NOTHING, CHANGE], RowChanges(11, Commit(12, CHANGE, 0))),
-        (Reached(10), [CHANGE, APPEND], RowChanges(10, Commit(11, CHANGE, 0))),
+        (TablePosition(), [], FilesStep(None, 10)),
+        (TablePosition(None, 9, 3), [], FilesStep(None, 9, 3)),
+        (TablePosition(4, 9, 3), [APPEND], FilesStep(4, 9, 3)),
+        (TablePosition(10), [], None),
+        (TablePosition(10), [NOTHING, NOTHING], Skip(12)),
+        (TablePosition(10), [APPEND, NOTHING, APPEND, APPEND], FilesStep(10, 13)),
+        (TablePosition(10), [APPEND, CHANGE], FilesStep(10, 11)),
+        (TablePosition(10), [NOTHING, CHANGE], RowChanges(11, Commit(12, CHANGE, 0))),
+        (TablePosition(10), [CHANGE, APPEND], RowChanges(10, Commit(11, CHANGE, 0))),
     ],
 )
-def test_the_next_step(reached: Reached, kinds: list[Kind], step: object) -> None:
+def test_the_next_step(reached: TablePosition, kinds: list[Kind], step: object) -> None:
     assert next_step(reached, 10, history(*kinds), most=2) == step
 
 
 def test_a_table_without_a_version_has_no_step() -> None:
-    assert next_step(Reached(), None, (), 2) is None
+    assert next_step(TablePosition(), None, (), 2) is None
 
 
-@pytest.mark.parametrize("reached", [Reached(5), Reached(None, 7, 2), Reached(5, 7, 2)])
-def test_offsets_come_back(reached: Reached) -> None:
-    assert Reached.of(reached.offset()) == reached
+@pytest.mark.parametrize("reached", [TablePosition(5), TablePosition(None, 7, 2), TablePosition(5, 7, 2)])
+def test_offsets_come_back(reached: TablePosition) -> None:
+    assert TablePosition.of(reached.offset()) == reached
 
 
 @pytest.mark.parametrize("offset", [{}, {"version": "5"}, {"version": True}, {"version": 5, "files": "x"}])
 def test_other_offsets_are_refused(offset: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        Reached.of(offset)
+        TablePosition.of(offset)
 
 
 def snapshot(number: int, parent: int | None, operation: str, files: str = "1") -> dict[str, object]:
@@ -68,10 +68,10 @@ def test_the_history_of_an_iceberg_table_is_its_parents() -> None:
             snapshot(5, 4, "append", "0"),
         ]
     }
-    found = snapshot_commits(document, 5, Reached(1), "t")
+    found = snapshot_commits(document, 5, TablePosition(1), "t")
     assert [(each.version, each.kind) for each in found] == [(2, APPEND), (3, NOTHING), (4, CHANGE), (5, NOTHING)]
     with pytest.raises(ConnectError, match="no longer shows what came after version 9"):
-        snapshot_commits(document, 5, Reached(9), "t")
+        snapshot_commits(document, 5, TablePosition(9), "t")
 
 
 def test_the_actions_of_a_delta_commit_tell_what_it_is() -> None:

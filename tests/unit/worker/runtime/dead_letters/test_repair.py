@@ -80,7 +80,7 @@ def test_secrets_are_hidden_by_name_and_by_what_is_known() -> None:
     redaction = Redaction()
     redaction.add(["hunter2"])
     before, after = b'{"api_key": "a", "note": "x"}', b'{"api_key": "b", "note": "hunter2", "login": {"password": "c"}}'
-    told = changes_of(record(before), record(after), redaction.told)
+    told = changes_of(record(before), record(after), redaction.redacted)
     assert told == [
         {"key": "value.api_key", "before": HIDDEN, "after": HIDDEN},
         {"key": "value.note", "before": "x", "after": HIDDEN},

@@ -30,7 +30,7 @@ class LinesSinkConnector(FileStreamSinkConnector):
     """A file sink that may share a process with the plugins of this folder, unlike Sluice's own."""
 
 
-class ActingConfig(Config):
+class MisbehavingConfig(Config):
     """The action of a connector, and the file that it waits for."""
 
     tasks: int = option(default=0, importance=Importance.LOW, doc="How many tasks it has, which only wait.")
@@ -39,7 +39,7 @@ class ActingConfig(Config):
     secret: Password | None = option(default=None, importance=Importance.LOW, doc="A secret.")
 
 
-class ActingTask(SourceTask[ActingConfig]):
+class MisbehavingTask(SourceTask[MisbehavingConfig]):
     """Waits."""
 
     def poll(self) -> list[object]:
@@ -48,10 +48,10 @@ class ActingTask(SourceTask[ActingConfig]):
         return []
 
 
-class ActingSourceConnector(SourceConnector[ActingConfig]):
+class MisbehavingSourceConnector(SourceConnector[MisbehavingConfig]):
     """Performs the action in ``does``."""
 
-    task_class = ActingTask
+    task_class = MisbehavingTask
 
     def start(self) -> None:
         """Perform the action now, or in a thread once the file exists."""

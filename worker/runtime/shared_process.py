@@ -28,7 +28,7 @@ from worker.runtime.usage import ThreadTimes, give_back, share_arenas
 from worker.runtime.watch import Lookout, Watch
 from worker.security.redaction import Redaction
 
-__all__ = ["Household"]
+__all__ = ["SharedProcess"]
 
 logger = logging.getLogger(__name__)
 
@@ -86,22 +86,22 @@ class _Member:
 _MEMBER: ContextVar[_Member | None] = ContextVar("member", default=None)
 
 
-class _Voices:
-    """Sends reports to the link of the unit whose thread makes them, or to that of the process."""
+class _LinkOfThread:
+    """Sends reports by the link of the unit whose thread makes them, or by that of the process."""
 
     def __init__(self, own: Link) -> None:
         self._own = own
 
     @property
-    def speaker(self) -> Link:
+    def link(self) -> Link:
         member = _MEMBER.get()
         return self._own if member is None or member.link.closed else member.link
 
     def send(self, report: messages.LogRecord) -> None:
-        self.speaker.send(report)
+        self.link.send(report)
 
 
-class Household:
+class SharedProcess:
     """Runs units in this process, which has one ``line`` to the worker."""
 
     def __init__(self, line: Line, live: Live) -> None:
@@ -121,9 +121,9 @@ class Household:
         """Run units until the worker ends this process."""
         share_arenas()
         _let_threads_inherit()
-        voices = _Voices(self._link)
-        send_log(voices, self._redaction)
-        self._stacks = send_output(voices, self._redaction)
+        link = _LinkOfThread(self._link)
+        send_log(link, self._redaction)
+        self._stacks = send_output(link, self._redaction)
         self._shorten(messages.Watched(0.0, _LONGEST_SILENCE))
         threading.Thread(target=self._watch_silence, name="watch", daemon=True).start()
         self._lookout.start()
@@ -160,7 +160,9 @@ class Household:
             link.send(report)
 
         # The watch cannot end a call that hangs; it reports it, and the worker kills this process.
-        self._live(first, link, self._redaction, Watch(say, self._redaction.told, lambda: None, lookout=self._lookout))
+        self._live(
+            first, link, self._redaction, Watch(say, self._redaction.redacted, lambda: None, lookout=self._lookout)
+        )
         member.await_threads()
         link.close(messages.Ended())
 

@@ -25,50 +25,52 @@ def everything(values: Mapping[str, str | None]) -> str:
     """All values, as they are and in the notation of Python, JSON and URLs, and line by line."""
     given = {key: value for key, value in values.items() if value is not None}
     lines = "\n> ".join(line for value in given.values() for line in value.splitlines())
-    return f"told {given!r}\n{json.dumps(given)}\n{urllib.parse.urlencode(given)}\n{' '.join(given.values())}\n{lines}"
+    return (
+        f"leaked {given!r}\n{json.dumps(given)}\n{urllib.parse.urlencode(given)}\n{' '.join(given.values())}\n{lines}"
+    )
 
 
-class TellingConfig(Config):
+class LeakingConfig(Config):
     """The place at which to raise."""
 
-    tells_in: str = option(default="", importance=LOW, doc="Where.")
+    leaks_in: str = option(default="", importance=LOW, doc="Where.")
     own_password: Password | None = option(default=None, importance=LOW, doc="A secret.")
 
-    def tell(self, where: str, kind: type[Exception] = ConnectError) -> None:
+    def leak(self, where: str, kind: type[Exception] = ConnectError) -> None:
         """Raise if this is the chosen place."""
-        if self.tells_in == where:
+        if self.leaks_in == where:
             raise kind(everything(self.originals))
 
 
-class TellingConnectorConfig(TellingConfig):
+class LeakingConnectorConfig(LeakingConfig):
     """The same for a connector."""
 
     topic: str = option(default="", importance=LOW, doc="Where to write to.")
 
     def check(self) -> Iterable[Any]:
         """Raise in the middle of a validation."""
-        if self.tells_in == "check":
+        if self.leaks_in == "check":
             yield ConfigRuleError(everything(self.originals), "topic")
-        if self.tells_in == "validate":
+        if self.leaks_in == "validate":
             raise ValueError(everything(self.originals))
 
 
-class TellingSourceTask(SourceTask[TellingConnectorConfig]):
+class LeakingSourceTask(SourceTask[LeakingConnectorConfig]):
     """Returns one record."""
 
     def start(self) -> None:
         self.given = False
-        self.config.tell("task")
-        if self.config.tells_in == "log":
+        self.config.leak("task")
+        if self.config.leaks_in == "log":
             text = everything(self.config.originals)
-            logging.getLogger("telling").warning("%s", text)
+            logging.getLogger("leaking").warning("%s", text)
             warnings.warn(text, stacklevel=1)
-            thread = threading.Thread(target=lambda: TellingConfig.parse({"tells.in": "it", "text": text}).tell("it"))
+            thread = threading.Thread(target=lambda: LeakingConfig.parse({"leaks.in": "it", "text": text}).leak("it"))
             thread.start()
             thread.join()
 
     def poll(self) -> Iterable[SourceRecord]:
-        self.config.tell("poll")
+        self.config.leak("poll")
         if self.given:
             self.context.wait(1)
             return []
@@ -76,68 +78,68 @@ class TellingSourceTask(SourceTask[TellingConnectorConfig]):
         return [SourceRecord(self.config.topic, "a value", source_partition={}, source_offset={})]
 
 
-class TellingSourceConnector(SourceConnector[TellingConnectorConfig]):
+class LeakingSourceConnector(SourceConnector[LeakingConnectorConfig]):
     """A connector that reveals everything."""
 
-    task_class = TellingSourceTask
+    task_class = LeakingSourceTask
 
     def start(self) -> None:
-        self.config.tell("connector")
+        self.config.leak("connector")
 
     @classmethod
-    def alter_offsets(cls, config: TellingConnectorConfig, offsets: Any) -> bool:
+    def alter_offsets(cls, config: LeakingConnectorConfig, offsets: Any) -> bool:
         """Refuse."""
         raise ConnectError(everything(config.originals))
 
 
-class TellingSinkTask(SinkTask[TellingConnectorConfig]):
+class LeakingSinkTask(SinkTask[LeakingConnectorConfig]):
     """Accepts records, or reports each."""
 
     def put(self, records: SinkBatch) -> None:
-        if self.config.tells_in == "report":
+        if self.config.leaks_in == "report":
             for record in records:
                 assert self.context.errant_record_reporter is not None
                 error = ConnectError(everything(self.config.originals))
                 self.context.errant_record_reporter.report(record, error)
         elif records:
-            self.config.tell("put")
+            self.config.leak("put")
 
 
-class TellingSinkConnector(SinkConnector[TellingConnectorConfig]):
+class LeakingSinkConnector(SinkConnector[LeakingConnectorConfig]):
     """A connector that reveals everything."""
 
-    task_class = TellingSinkTask
+    task_class = LeakingSinkTask
 
 
-class TellingConverter(Converter[TellingConfig]):
+class LeakingConverter(Converter[LeakingConfig]):
     """Raises instead of converting."""
 
     def from_connect(self, topic: str, schema: Any, value: Any) -> bytes | None:
-        self.config.tell("convert", DataError)
+        self.config.leak("convert", DataError)
         return None if value is None else str(value).encode()
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
-        self.config.tell("convert", DataError)
+        self.config.leak("convert", DataError)
         return SchemaAndValue(None, None if data is None else data.decode())
 
 
-class TellingTransformation(Transformation[TellingConfig]):
+class LeakingTransformation(Transformation[LeakingConfig]):
     """Raises instead of transforming."""
 
     def apply(self, record: Any) -> Any:
-        self.config.tell("apply", DataError)
+        self.config.leak("apply", DataError)
         return record
 
 
-class TellingPredicate(Predicate[TellingConfig]):
+class LeakingPredicate(Predicate[LeakingConfig]):
     """Raises instead of choosing."""
 
     def test(self, record: Any) -> bool:
-        self.config.tell("test", DataError)
+        self.config.leak("test", DataError)
         return False
 
 
-class TellingProvider(ConfigProvider):
+class LeakingProvider(ConfigProvider):
     """Returns the values in its parameters, logs them, and does what the path says."""
 
     def configure(self, props: Mapping[str, str]) -> None:
@@ -153,5 +155,5 @@ class TellingProvider(ConfigProvider):
         if path == "fail":
             raise ValueError(everything(self.values))
         found = {key: value for key, value in self.values.items() if keys is None or key in keys}
-        logging.getLogger("telling").warning("looked up %s in %s", *found.values(), os.getpid())
+        logging.getLogger("leaking").warning("looked up %s in %s", *found.values(), os.getpid())
         return ConfigData(found, 60_000)

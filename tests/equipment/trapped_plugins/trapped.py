@@ -68,7 +68,7 @@ class CountConfig(TrapConfig):
     topic: str = option(importance=HIGH, doc="Topic to publish the numbers to.")
 
 
-class TrappingSourceTask(SourceTask[CountConfig]):
+class TrappedSourceTask(SourceTask[CountConfig]):
     """Publishes the numbers from 1 on, and continues where it stopped."""
 
     def start(self) -> None:
@@ -88,10 +88,10 @@ class TrappingSourceTask(SourceTask[CountConfig]):
         self.config.go("commit")
 
 
-class TrappingSourceConnector(SourceConnector[CountConfig]):
+class TrappedSourceConnector(SourceConnector[CountConfig]):
     """A source that counts."""
 
-    task_class = TrappingSourceTask
+    task_class = TrappedSourceTask
 
     def start(self) -> None:
         self.config.go("connector")
@@ -103,7 +103,7 @@ class WriteConfig(TrapConfig):
     file: str = option(importance=HIGH, doc="File to append the values to.")
 
 
-class TrappingSinkTask(SinkTask[WriteConfig]):
+class TrappedSinkTask(SinkTask[WriteConfig]):
     """Appends values to a file."""
 
     def put(self, records: SinkBatch) -> None:
@@ -115,7 +115,7 @@ class TrappingSinkTask(SinkTask[WriteConfig]):
             os.fsync(file.fileno())
 
 
-class TrappingSinkConnector(SinkConnector[WriteConfig]):
+class TrappedSinkConnector(SinkConnector[WriteConfig]):
     """A sink that writes."""
 
-    task_class = TrappingSinkTask
+    task_class = TrappedSinkTask
