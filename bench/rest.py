@@ -27,10 +27,9 @@ from equipment.workers.java_connect import JavaConnect, resolve_java_connect
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 from worker.metrics.catalogue import TASK_METRICS, Dialect, Group
 from worker.metrics.families import families
-from worker.metrics.histograms import BOUNDS
 from worker.metrics.lifetimes import LifetimesSeen, Starts
 from worker.metrics.processes import use_of
-from worker.metrics.snapshot import ConnectorSeen
+from worker.metrics.snapshot import BOUNDS, ConnectorSeen
 from worker.metrics.text import exposition
 from worker.stores.status.store import State, Status
 from worker.unit import Unit

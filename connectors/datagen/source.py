@@ -1,9 +1,10 @@
-"""The datagen source: generated records."""
+"""The datagen source: generated records, and the pace at which they are due."""
 
 from __future__ import annotations
 
 import json
 import logging
+import random
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,9 @@ from connect.data import Column, Constant, Header, Headers, Lazy, Offset, Schema
 from connect.errors import ConnectError
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.datagen.config import DatagenConfig, DatagenTaskConfig
-from connectors.datagen.pace import Pace
 from connectors.datagen.stream import RecordStream, RecordType
 
-__all__ = ["DatagenConnector", "DatagenTask"]
+__all__ = ["DatagenConnector", "DatagenTask", "Pace"]
 
 _log = logging.getLogger(__name__)
 
@@ -242,3 +242,37 @@ class DatagenConnector(SourceConnector[DatagenConfig]):
             if offset is not None:
                 check_offset(offset)
         return True
+
+
+_MOST_BEHIND: Final = 1.0
+
+
+class Pace:
+    """Spaces records by random intervals of up to ``max_interval_ms``, as if the task waited before each.
+
+    Records that became due while others were being sent come together, so that short intervals keep their average. A
+    delay of more than a second, because the task was paused or Kafka too slow, is not caught up with.
+    """
+
+    def __init__(self, max_interval_ms: int, now: float) -> None:
+        self._seconds = max_interval_ms / 1000
+        self._random = random.Random()  # noqa: S311 - it spreads records in time
+        self._due = now + self._interval()
+
+    def due(self, now: float, most: int) -> int:
+        """Return the number of records to generate now, at most ``most``, and count them as generated."""
+        if self._seconds <= 0:
+            return most
+        self._due = max(self._due, now - _MOST_BEHIND)
+        count = 0
+        while count < most and self._due <= now:
+            self._due += self._interval()
+            count += 1
+        return count
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until the next record."""
+        return max(0.0, self._due - now)
+
+    def _interval(self) -> float:
+        return self._seconds * self._random.random()

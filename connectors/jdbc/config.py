@@ -8,10 +8,9 @@ from typing import ClassVar, Final, Literal
 from connect.config import HIDDEN, HIGH, LOW, MEDIUM, ConfigRuleError, Long, Password, at_least, invalid_value, option
 from connect.errors import ConfigError
 from connect.hosts import HostsConfig
-from connect.kits.sql.address import Address
 from connect.kits.sql.connection import Database, Wait
 from connect.kits.sql.dialect import Dialect
-from connect.kits.sql.hosts import HostGuard, named_hosts
+from connect.kits.sql.hosts import Address, HostGuard, named_hosts
 from connect.kits.sql.registry import DEFAULT_DRIVERS, dialect_class, missing_package
 from connect.kits.sql.urls import ALLOWED_DRIVERS_KEY, ALLOWED_OPTIONS_KEY, Allowed, parse_url
 from connect.kits.sql.values import TypeOptions, parse_zone

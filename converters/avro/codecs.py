@@ -1,4 +1,4 @@
-"""Caches of writers by Connect schema and of readers by schema id."""
+"""The options of the Avro converter, and caches of writers by Connect schema and of readers by schema id."""
 
 from __future__ import annotations
 
@@ -9,14 +9,24 @@ from connect.data import Schema
 from connect.errors import DataError, SchemaError
 from connect.kits.avro.avro_schema import AvroSchema, is_null, parse_avro
 from connect.kits.avro.avro_text import avro_text
+from connect.kits.avro.config import AvroDataConfig
 from connect.kits.avro.decode import Decode, decoder
 from connect.kits.avro.encode import Encode, encoder
 from connect.kits.avro.from_connect import avro_from_connect
 from connect.kits.avro.to_connect import connect_from_avro
-from converters.avro.config import AvroConverterConfig
-from converters.registry import RegisteredSchema, RegistryClient, SubjectNameStrategy, subject_name_strategy
+from converters.registry import (
+    RegisteredSchema,
+    RegistryClient,
+    RegistryConfig,
+    SubjectNameStrategy,
+    subject_name_strategy,
+)
 
-__all__ = ["Codecs", "Reader"]
+__all__ = ["AvroConverterConfig", "Codecs", "Reader"]
+
+
+class AvroConverterConfig(RegistryConfig, AvroDataConfig):
+    """The options of the Avro converter: the registry, and how schemas are mapped."""
 
 
 @dataclass(frozen=True, slots=True)

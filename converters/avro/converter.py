@@ -12,8 +12,7 @@ from connect.data import Column, Schema, SchemaAndValue, ValueColumn
 from connect.errors import DataError
 from connect.kits.avro.encode import Encode
 from connect.kits.avro.wire_format import HEADER, read_id
-from converters.avro.codecs import Codecs, Reader
-from converters.avro.config import AvroConverterConfig
+from converters.avro.codecs import AvroConverterConfig, Codecs, Reader
 from converters.registry import RegistryClient
 
 __all__ = ["AvroConverter"]

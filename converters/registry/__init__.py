@@ -1,9 +1,8 @@
 """The schema registry client, for all converters that keep their schemas in a registry."""
 
 from converters.registry.client import RegistryClient, RegistryError
-from converters.registry.config import RegistryConfig
+from converters.registry.config import RegistryConfig, SubjectNameStrategy, subject_name_strategy
 from converters.registry.schema import RegisteredSchema, SchemaReference
-from converters.registry.subjects import SubjectNameStrategy, subject_name_strategy
 
 __all__ = [
     "RegisteredSchema",

@@ -1,9 +1,10 @@
-"""The options of the client of a schema registry, for every converter that uses one."""
+"""The options of the client of a schema registry, for every converter that uses one, and the subjects they name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Final
 
 from connect.config import (
@@ -22,14 +23,13 @@ from connect.config import (
     validator,
 )
 from connect.config.url import HttpUrl, http_url
-from connect.errors import ConfigError
+from connect.errors import ConfigError, DataError
 from connect.hosts import HostsConfig
 from connect.internals.tls.client import TLS_NAMES
 from connect.kits.http.settings import TlsConfig
-from converters.registry.subjects import SubjectNameStrategy, subject_name_strategy
 from converters.universal import ConverterConfig
 
-__all__ = ["RegistryConfig"]
+__all__ = ["RegistryConfig", "SubjectNameStrategy", "subject_name_strategy"]
 
 _BASIC_SOURCES = ("URL", "USER_INFO", "SASL_INHERIT")
 _BEARER_SOURCES = ("STATIC_TOKEN", "OAUTHBEARER", "SASL_OAUTHBEARER_INHERIT", "CUSTOM")
@@ -38,6 +38,45 @@ _TOKEN: Final = re.compile(r"[!-~]+")
 
 _HOST: Final = re.compile(r"[^\s/@?#\\\[\]:]+|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]?")
 _BEARER_REMEDY = "use STATIC_TOKEN (bearer.auth.token) or OAUTHBEARER (bearer.auth.issuer.endpoint.url)"
+
+
+_JAVA_PACKAGES: Final = ("io.confluent.kafka.serializers.subject", "io.confluent.kafka.serializers")
+
+
+class SubjectNameStrategy(StrEnum):
+    """The ways to name subjects; the value is the simple name of the Java class."""
+
+    TOPIC_NAME = "TopicNameStrategy"
+    RECORD_NAME = "RecordNameStrategy"
+    TOPIC_RECORD_NAME = "TopicRecordNameStrategy"
+
+    @property
+    def uses_record(self) -> bool:
+        """Whether the name of the record is part of the subject."""
+        return self is not SubjectNameStrategy.TOPIC_NAME
+
+    def subject(self, topic: str, record_name: str | None, *, is_key: bool) -> str:
+        """Return the subject of a schema; ``record_name`` is ``None`` if the schema has no name.
+
+        Raises :class:`~connect.errors.DataError` if the strategy requires a name.
+        """
+        if self is SubjectNameStrategy.TOPIC_NAME:
+            return f"{topic}-{'key' if is_key else 'value'}"
+        if record_name is None:
+            side = "key" if is_key else "value"
+            raise DataError(
+                f"In configuration {side}.subject.name.strategy = {self.value}, the message {side} must only be a"
+                f" record schema: give the {side} of topic {topic} a schema with a name, or use TopicNameStrategy."
+            )
+        return record_name if self is SubjectNameStrategy.RECORD_NAME else f"{topic}-{record_name}"
+
+
+def subject_name_strategy(name: str) -> SubjectNameStrategy | None:
+    """Return the strategy with that simple name or Java class, or ``None`` if there is none."""
+    package, _, simple = name.rpartition(".")
+    if package and package not in _JAVA_PACKAGES:
+        return None
+    return next((strategy for strategy in SubjectNameStrategy if strategy.value == simple), None)
 
 
 @validator("list of http and https URLs")

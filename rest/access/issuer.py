@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import requests
 from joserfc import jwt
@@ -41,13 +41,6 @@ class IssuerSettings:
     clock_skew: float = 60.0
 
 
-class FetchesJson(Protocol):
-    """Fetches JSON documents."""
-
-    def __call__(self, url: str) -> Any:
-        """Return the JSON at a URL. Raises :class:`~connect.errors.ConnectError`."""
-
-
 class JsonFetcher:
     """Fetches small JSON documents over HTTP; does not follow redirects, and gives up after a few seconds."""
 
@@ -77,7 +70,10 @@ class Issuer:
     """
 
     def __init__(
-        self, settings: IssuerSettings, fetch: FetchesJson | None = None, clock: Callable[[], float] = time.time
+        self,
+        settings: IssuerSettings,
+        fetch: Callable[[str], Any] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
         self._fetch = fetch or JsonFetcher()

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from connect.config import HIDDEN, ConfigType
 from connect.errors import ConnectError, NotFoundError, PluginError
 from connect.internals.chain.specs import VERSION
-from connect.internals.kafka.settings.secrets import client_secrets
+from connect.internals.kafka.auth.jaas import client_secrets
 from connect.internals.plugins import PluginKind, PluginRegistry
 from rest.http.timeouts import Patience
 from worker.herder.herder import Herder

@@ -1,4 +1,4 @@
-"""Response headers: those configured by the operator, and CORS headers for web pages of other origins."""
+"""Headers: those configured by the operator, CORS for web pages of other origins, and revisions as entity tags."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from flask import Flask, Response, request
 
 from worker.config.response_headers import HeaderRule, parse_header_rules
-from worker.errors import ForbiddenError
+from worker.errors import BadRequestError, ForbiddenError
 
-__all__ = ["AnswerHeaders"]
+__all__ = ["AnswerHeaders", "expected_revision", "revision_tag"]
 
 _DEFAULT_METHODS: Final = "GET,POST,HEAD"
 _EVERY_ORIGIN: Final = "*"
@@ -90,3 +90,23 @@ def _is_of_same_origin(origin: str | None) -> bool:
     if site is not None:
         return site in _OF_THE_SAME_ORIGIN
     return origin is None or urlsplit(origin).netloc == request.host
+
+
+_MOST_DIGITS: Final = 20
+_ANY: Final = "*"
+
+
+def revision_tag(revision: int) -> str:
+    """Return the ``ETag`` of a revision."""
+    return f'"{revision}"'
+
+
+def expected_revision() -> int | None:
+    """Return the revision required by ``If-Match``; ``None`` if the request is unconditional."""
+    tag = request.headers.get("If-Match", _ANY).strip()
+    if tag == _ANY:
+        return None
+    number = tag.removeprefix("W/").strip('"')
+    if not (number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS):
+        raise BadRequestError(f"Invalid If-Match {tag!r}: use the ETag of GET /connectors/NAME/config.")
+    return int(number)

@@ -8,17 +8,13 @@ worker loses only the answer.
 
 from __future__ import annotations
 
-import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
-import requests
 from flask import Flask, Response, request
-from requests.adapters import HTTPAdapter
 
 from rest.access.auditing import mark_relayed
 from rest.http.errors import error_answer
@@ -26,66 +22,22 @@ from rest.http.paths import raw_path
 from rest.peers.identities import Identities
 from rest.server.threads import THREADS, RequestKind
 from worker.errors import ConflictError, ForwardingError, NotAssignedError, NotLeaderError, UnavailableError
-from worker.herder.cluster.publishing import PUBLICATION_HEADER
+from worker.peers.client import PeerAnswer, PeerClient
+from worker.peers.leader import PUBLICATION_HEADER
 from worker.security.request_signatures import REQUEST_SIGNATURE_HEADER
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER
 
-__all__ = ["MOST_FORWARDS", "Forwarding", "PeerAnswer", "Peers"]
+__all__ = ["MOST_FORWARDS", "Forwarding"]
 
 MOST_FORWARDS: Final = THREADS[RequestKind.OTHER] // 2
 """How many requests a worker passes on at once. Each takes a thread until it is answered; a leader that hangs must not
 take all of them, since this worker must always answer what it can by itself."""
 
 _FORWARD: Final = "forward"
-_CONNECT_TIMEOUT: Final = 10.0
-# A worker whose own wait times out answers with the reason, and needs time to do so.
-_LONGER: Final = 5.0
 # Other headers concern only the client and this worker. The body's signature stays valid with the unchanged body.
 _PASSED_ON: Final = ("Content-Type", "If-Match", SIGNATURE_HEADER, ALGORITHM_HEADER, PUBLICATION_HEADER)
 _CREDENTIALS: Final = "Authorization"
 _OF_WORKERS: Final = "internal."
-
-
-@dataclass(frozen=True, slots=True)
-class PeerAnswer:
-    """The answer of another worker."""
-
-    status: int
-    body: bytes
-    content_type: str | None
-    location: str | None
-
-
-class Peers:
-    """Sends requests to other workers over persistent connections. Thread-safe.
-
-    ``tls`` is for workers reached over https (:meth:`rest.server.tls.TlsSettings.client_context`); ``timeout`` is the
-    request timeout in seconds.
-    """
-
-    def __init__(self, tls: ssl.SSLContext | None, timeout: float) -> None:
-        self._adapter = _Adapter(tls)
-        self._timeout = timeout
-
-    def ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> PeerAnswer:
-        """Send one request and return its answer. Raises :class:`~worker.errors.ForwardingError` if there is none."""
-        try:
-            prepared = requests.Request(method, url, headers=dict(headers), data=body or None).prepare()
-            # ``prepare`` drops the path segment of a connector whose name is one or two dots.
-            prepared.url = url
-            answer = self._adapter.send(prepared, timeout=(_CONNECT_TIMEOUT, self._timeout + _LONGER), verify=True)
-            content = answer.content
-        except (requests.RequestException, OSError) as error:
-            at = urlsplit(url)
-            reason = f"{_reason(error)} ({at.scheme}://{at.netloc}/). {_advice(error)}"
-            raise ForwardingError(f"IO Error trying to forward REST request: {reason}") from error
-        return PeerAnswer(
-            answer.status_code, content, answer.headers.get("Content-Type"), answer.headers.get("Location")
-        )
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._adapter.close()
 
 
 class Forwarding:
@@ -95,7 +47,7 @@ class Forwarding:
     and never with the caller's credentials: the URL is whatever the other worker has announced to the group.
     """
 
-    def __init__(self, peers: Peers, identities: Identities | None = None, *, names_callers: bool = False) -> None:
+    def __init__(self, peers: PeerClient, identities: Identities | None = None, *, names_callers: bool = False) -> None:
         self._peers = peers
         self._identities = identities
         self._names_callers = names_callers
@@ -141,25 +93,6 @@ class Forwarding:
             self._free.release()
 
 
-class _Adapter(HTTPAdapter):
-    """Connections with our own TLS context; requests would also trust its bundled list of authorities.
-
-    It is used without a ``requests.Session``, which would take proxies and passwords from the environment.
-    """
-
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
-        self._tls = tls
-        super().__init__(pool_maxsize=MOST_FORWARDS)
-
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        if self._tls is not None:
-            options |= {"ssl_context": self._tls, "assert_hostname": None if self._tls.check_hostname else False}
-        super().init_poolmanager(*args, **options)
-
-    def cert_verify(self, conn: Any, *_: Any) -> None:
-        conn.cert_reqs = "CERT_REQUIRED"
-
-
 def _is_of_workers() -> bool:
     """Whether this is a request between workers; its signature was checked before it proved to be for another."""
     return (request.endpoint or "").startswith(_OF_WORKERS)
@@ -188,32 +121,3 @@ def _relayed(answer: PeerAnswer) -> Response:
         # The client can reach this worker, which serves the new resource as well.
         response.headers["Location"] = urljoin(request.host_url, urlsplit(answer.location).path)
     return response
-
-
-def _reason(error: BaseException) -> str:
-    """Return the reason given by the operating system or TLS, without the request URL that requests repeats."""
-    reason = type(error).__name__
-    for cause in _causes(error):
-        if isinstance(cause, ssl.SSLError):
-            reason = cause.reason or reason
-        elif isinstance(cause, OSError) and cause.strerror:
-            reason = cause.strerror
-    return "no answer in time" if isinstance(error, requests.ReadTimeout) else reason
-
-
-def _advice(error: BaseException) -> str:
-    """Return advice on what to do next: a request that never reached the other worker can simply be sent again."""
-    if isinstance(error, requests.exceptions.SSLError):
-        return "Check that the workers trust each other's certificates"
-    if isinstance(error, requests.ConnectTimeout) or any(
-        isinstance(it, ConnectionRefusedError) for it in _causes(error)
-    ):
-        return "That worker is not listening, so nothing was done: try again once the cluster has noticed"
-    return "That worker may have carried out the request: check before you repeat it"
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 from flask import g, request
@@ -12,18 +11,19 @@ from rest.http.paths import sent_path
 from rest.http.timeouts import Patience
 from worker.errors import UnavailableError
 from worker.herder.cluster.peers import Peers
-from worker.security.principals import WORKER_MECHANISM, Principal
 from worker.security.request_signatures import (
     IDENTITY_HEADER,
     REQUEST_SIGNATURE_HEADER,
     InName,
     WholeRequest,
+    now_ms,
     sign_whole,
+    worker_headers,
 )
 from worker.security.session_keys import SignedRequest
 from worker.stores.config.store import SessionKey
 
-__all__ = ["Identities", "current_request", "worker_headers"]
+__all__ = ["Identities", "current_request"]
 
 _PATIENCE: Final = 30.0
 _IN_NAME: Final = "sluice_in_name"
@@ -46,7 +46,7 @@ class Identities:
         who = caller()
         name = InName(who.principal, who.address or request.remote_addr or "", self._worker_id)
         whole = WholeRequest(method, url, body, name.text())
-        return sign_whole(self._key(), self._algorithm, whole, _now_ms())
+        return sign_whole(self._key(), self._algorithm, whole, now_ms())
 
     def of_worker(self, method: str, url: str, body: bytes) -> dict[str, str]:
         """Return the headers for forwarding a request that another worker has made on its own behalf."""
@@ -77,14 +77,6 @@ class Identities:
         return key
 
 
-def worker_headers(
-    key: SessionKey, algorithm: str, worker_id: str, method: str, url: str, body: bytes
-) -> dict[str, str]:
-    """Return the headers for a request that a worker makes on its own behalf."""
-    name = InName(Principal(worker_id, WORKER_MECHANISM), "", worker_id)
-    return sign_whole(key, algorithm, WholeRequest(method, url, body, name.text()), _now_ms())
-
-
 def current_request() -> SignedRequest:
     """Return the current request in the form that its sender signed."""
     body, query = request.get_data(), request.query_string.decode("latin-1")
@@ -92,7 +84,3 @@ def current_request() -> SignedRequest:
         request.method, f"{sent_path(request.environ)}?{query}", body, request.headers.get(IDENTITY_HEADER, "")
     )
     return SignedRequest(body, None, None, whole, request.headers.get(REQUEST_SIGNATURE_HEADER))
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

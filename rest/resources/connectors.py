@@ -10,8 +10,8 @@ from flask import Blueprint, Response, jsonify, request
 from connect.errors import NotFoundError
 from rest.access.caller import caller
 from rest.http.body import bare_config, config_of, flag, json_object
+from rest.http.headers import expected_revision, revision_tag
 from rest.http.paths import escaped
-from rest.http.revisions import expected_revision, revision_tag
 from rest.http.timeouts import Patience
 from worker.errors import BadRequestError
 from worker.herder.connectors.requests import ConnectorRequests

@@ -12,7 +12,7 @@ from rest.http.timeouts import Patience
 from rest.peers.identities import current_request
 from worker.errors import BadRequestError
 from worker.herder.cluster.peers import Peers
-from worker.herder.cluster.publishing import PUBLICATION_HEADER, Publication
+from worker.peers.leader import PUBLICATION_HEADER, Publication
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest
 
 __all__ = ["internal"]

@@ -1,4 +1,4 @@
-"""``/ui`` and ``/ui/cluster``: all connectors, those that need attention first, and all workers."""
+"""``/ui``, ``/ui/flows`` and ``/ui/cluster``: the connectors, those that need attention first, mirrors, workers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from flask import Blueprint, Response, request
 from rest.access.caller import caller
 from rest.http.timeouts import Patience
 from rest.resources.cluster import visible_cluster
+from rest.resources.mirror_flows import visible_flows
 from rest.ui.charts import charts_of
 from rest.ui.page import shown
 from rest.ui.summaries import Filter, counted, matching, summaries
@@ -20,7 +21,7 @@ from worker.metrics.history import added
 from worker.mirror.flow import flows_of
 from worker.security.permissions import Right
 
-__all__ = ["cluster_page", "overview"]
+__all__ = ["cluster_page", "flows_page", "overview"]
 
 _MOST_CHARACTERS: Final = 200
 _STEP: Final = 10
@@ -69,3 +70,20 @@ def _lacking(views: Mapping[str, Any]) -> dict[str, str]:
         return {}
     lacking = {name: [right for right in _OPERATING if not who.may(right, name)] for name in views}
     return {name: " ".join(rights) for name, rights in lacking.items() if rights}
+
+
+def flows_page(blueprint: Blueprint, connectors: ConnectorRequests, patience: Patience) -> None:
+    """Add the page to the blueprint."""
+
+    @blueprint.get("/flows")
+    def list_flows() -> Response:
+        flows = visible_flows(connectors, patience)
+        return shown("flows.html", flows=[{**flow, "lacks": _lacks(flow)} for flow in flows])
+
+
+def _lacks(flow: dict[str, Any]) -> str:
+    """Return why the caller may not pause or stop a flow; empty if it may."""
+    for connector in flow["connectors"]:
+        if not caller().may(Right.OPERATE, connector["name"]):
+            return f"You lack the right {Right.OPERATE} on {connector['name']}"
+    return ""

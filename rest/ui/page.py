@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 from flask import Blueprint, Response, redirect, render_template, request
@@ -22,11 +23,10 @@ from rest.http.errors import status_of
 from rest.http.paths import escaped
 from rest.traces import cause_of
 from rest.ui import formats
-from rest.ui.assets import Assets
 from worker.herder.cluster.standing import Trouble
 from worker.security.permissions import Right
 
-__all__ = ["NAME", "Site", "page_blueprint", "shown"]
+__all__ = ["NAME", "Asset", "Assets", "Site", "page_blueprint", "shown"]
 
 NAME: Final = "ui"
 """The name of the blueprint of all pages, by which the app knows their requests."""
@@ -55,6 +55,39 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
+
+
+_FOLDER: Final = Path(__file__).parent / "static"
+_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml; charset=utf-8",
+}
+_DIGITS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file."""
+
+    content: bytes
+    content_type: str
+
+
+class Assets:
+    """The files of the web page, read once. ``version`` is a digest of all of them."""
+
+    def __init__(self) -> None:
+        files = sorted(file for file in _FOLDER.iterdir() if file.suffix in _TYPES)
+        self._assets = {file.name: Asset(file.read_bytes(), _TYPES[file.suffix]) for file in files}
+        digest = hashlib.sha256()
+        for name, asset in self._assets.items():
+            digest.update(name.encode() + b"\0" + asset.content + b"\0")
+        self.version: Final = digest.hexdigest()[:_DIGITS]
+
+    def get(self, name: str) -> Asset | None:
+        """Return the file of this name, if there is one."""
+        return self._assets.get(name)
 
 
 @dataclass(frozen=True, slots=True)

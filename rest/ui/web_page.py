@@ -10,8 +10,7 @@ from flask import Blueprint
 from rest.access.stored_configs import StoredConfigs
 from rest.http.timeouts import Patience
 from rest.ui.connector import ConnectorPages
-from rest.ui.flows import flows_page
-from rest.ui.overview import cluster_page, overview
+from rest.ui.overview import cluster_page, flows_page, overview
 from rest.ui.page import Site, page_blueprint
 from rest.ui.plugins import plugin_pages
 from worker.herder.herder import Herder

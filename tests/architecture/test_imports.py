@@ -76,7 +76,7 @@ DOORS: Final = {
         "connect/kits/objects/gcs.py",
         "rest/access/issuer.py",
         "rest/client.py",
-        "rest/peers/forwarding.py",
+        "worker/peers/client.py",
     ],
     "sqlalchemy": ["connect/kits/sql"],
     "urllib3": ["connect/kits/http/transport.py"],
@@ -92,7 +92,7 @@ CIRCLES: Final = (
 )
 """The modules that still import each other, directly or not. Nothing is added to them."""
 
-IN_THE_WORKER: Final = ("worker/herder", "worker/supervisor", "worker/membership", "rest")
+IN_THE_WORKER: Final = ("worker/herder", "worker/supervisor", "worker/membership", "worker/peers", "rest")
 IN_CHILDREN: Final = ("worker/runtime", "connectors", "converters")
 IN_BOTH: Final = ("worker/messages", "worker/processes")
 """The path says in which process code runs. ``worker/app`` and ``worker/cli`` put together what runs in either."""

@@ -7,19 +7,96 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from codebase import PACKAGES, ROOT, modules
+from codebase import PACKAGES, ROOT, is_below, modules
 
-LONGEST: Final = 600
+LONGEST_LINES: Final = 600
+SHORTEST_LINES: Final = 50
 MOST_MODULES: Final = 25
 DATA_TABLES: Final = {"connect/internals/kafka/settings/java_keys.py"}
+
+_LEAF: Final = "a leaf of many modules, which would import each other if it stood in one of them"
+_DOOR: Final = "imported when it is needed, since what it brings is large"
+_WRITTEN_DOWN: Final = "plugin authors import it by this name"
+_ENTRY: Final = "what another process starts with, before anything large is imported"
+_CONTRACT: Final = "an interface, beside the modules that implement it"
+
+FRAGMENTS: Final = {
+    "connect/config/password.py": _LEAF,
+    "connect/config/unsupported_keys.py": "shared by families, whose tables of keys are their own",
+    "connect/data/excerpt.py": _LEAF,
+    "connect/data/hash_collisions.py": _LEAF,
+    "connect/internals/chain/converters.py": _LEAF,
+    "connect/internals/crash.py": _LEAF,
+    "connect/internals/extras.py": _LEAF,
+    "connect/internals/garbage_collection.py": _ENTRY,
+    "connect/internals/java/date_text.py": _LEAF,
+    "connect/internals/jvm/home.py": _LEAF,
+    "connect/internals/jvm/shared_process.py": "known to the fork server, which imports nothing else of Java",
+    "connect/internals/kafka/settings/client.py": _LEAF,
+    "connect/internals/tls/pem.py": _LEAF,
+    "connect/measurement.py": _WRITTEN_DOWN,
+    "connect/plugin.py": _WRITTEN_DOWN,
+    "connect/testing/strict_equality.py": _LEAF,
+    "connectors/datagen/random_block.py": _LEAF,
+    "connectors/directory/formats/table.py": _CONTRACT,
+    "connectors/file/config.py": "the configuration of a family is config.py",
+    "connectors/jdbc/dialects.py": _WRITTEN_DOWN,
+    "connectors/jdbc/sink/writers.py": _WRITTEN_DOWN,
+    "connectors/mirror/extensions.py": _WRITTEN_DOWN,
+    "connectors/spark/decoding/column_reader.py": _CONTRACT,
+    "connectors/spark/decoding/daemon.py": _ENTRY,
+    "connectors/spark/folder_fields.py": _LEAF,
+    "connectors/spark/sink/iceberg/table_names.py": _LEAF,
+    "connectors/spark/sources/tables/factory.py": _DOOR,
+    "connectors/spark/stores/factory.py": _DOOR,
+    "converters/json/passthrough.py": _LEAF,
+    "converters/simple_header.py": "a converter has a module of its own",
+    "converters/universal.py": _LEAF,
+    "rest/http/timeouts.py": _LEAF,
+    "rest/traces.py": "for the web page and the command line, of which neither imports the other",
+    "rest/ui/web_page.py": "puts the pages together",
+    "worker/formatting.py": _LEAF,
+    "worker/herder/loggers.py": "a part of the herder's interface, as its neighbours are",
+    "worker/kafka/groups/offsets.py": _DOOR,
+    "worker/runtime/entry.py": _ENTRY,
+    "worker/security/principals.py": _LEAF,
+    "worker/stores/offset/store.py": _CONTRACT,
+    "worker/supervisor/memory_limit.py": "a limit of its own, which nothing else of the supervisor knows",
+    "worker/unit.py": _LEAF,
+}
+"""The modules that are short, and why each is one."""
+
+ONE_THING_EACH: Final = ("connect/transforms", "rest/resources")
+"""The folders in which each transformation, or each part of the REST API, has a module, however short."""
+
 _LEFT_FOR_LATER: Final = re.compile(r"\b(?:TODO|FIXME)\b")
 _WRITTEN: Final = {".py", ".md", ".toml", ".html", ".js", ".css"}
 
 
 def test_modules_are_short() -> None:
-    lengths = {module.path: len(module.text.splitlines()) for module in modules() if module.path not in DATA_TABLES}
-    long = [f"{path}: {length} lines" for path, length in lengths.items() if length > LONGEST]
-    assert not long, f"No module is longer than {LONGEST} lines; divide:\n" + "\n".join(long)
+    lengths = {path: length for path, length in _lengths(*PACKAGES, "tests").items() if path not in DATA_TABLES}
+    long = [f"{path}: {length} lines" for path, length in lengths.items() if length > LONGEST_LINES]
+    assert not long, f"No module is longer than {LONGEST_LINES} lines; divide:\n" + "\n".join(long)
+
+
+def test_no_module_is_a_fragment() -> None:
+    short = {
+        path
+        for path, length in _lengths(*PACKAGES).items()
+        if length < SHORTEST_LINES and not path.endswith("__init__.py") and not is_below(path, *ONE_THING_EACH)
+    }
+    unexplained = sorted(short - FRAGMENTS.keys())
+    assert not unexplained, (
+        f"A module under {SHORTEST_LINES} lines is a part of its neighbour; move it there, or name the reason in "
+        "FRAGMENTS:\n" + "\n".join(unexplained)
+    )
+    grown = sorted(FRAGMENTS.keys() - short)
+    assert not grown, "These are gone, or no fragments any more; remove them from FRAGMENTS:\n" + "\n".join(grown)
+
+
+def _lengths(*places: str) -> dict[str, int]:
+    files = (file for place in places for file in (ROOT / place).rglob("*.py"))
+    return {str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines()) for file in files}
 
 
 def test_folders_are_small() -> None:

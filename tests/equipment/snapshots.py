@@ -5,10 +5,9 @@ from __future__ import annotations
 from equipment.scrapes import Scrape
 from worker.metrics.catalogue import Dialect
 from worker.metrics.families import families
-from worker.metrics.histograms import PUT
 from worker.metrics.lifetimes import Life, LifetimesSeen, Starts
 from worker.metrics.processes import ProcessUse
-from worker.metrics.snapshot import ClientSeen, ConnectorSeen, GroupSeen, Snapshot, TaskSeen
+from worker.metrics.snapshot import PUT, ClientSeen, ConnectorSeen, GroupSeen, Snapshot, TaskSeen
 from worker.metrics.text import exposition
 from worker.stores.status.store import Hang, State, Status
 from worker.supervisor.lifecycle import Phase

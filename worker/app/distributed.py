@@ -12,10 +12,8 @@ from typing import Final
 
 from connect.errors import ConfigError, ConnectError
 from rest.app import REQUEST_TIMEOUT
-from rest.peers.forwarding import Forwarding, Peers
+from rest.peers.forwarding import MOST_FORWARDS, Forwarding
 from rest.peers.identities import Identities
-from rest.peers.leader import LeaderClient
-from rest.peers.owner import OwnerClient
 from worker.app.brokers import cluster_id_of
 from worker.app.servers import RestServers
 from worker.app.stop_signals import StopSignals
@@ -41,6 +39,9 @@ from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
 from worker.kafka.topics.compacted_clients import WriteLimit
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
+from worker.peers.client import PeerClient
+from worker.peers.leader import LeaderClient
+from worker.peers.owner import OwnerClient
 from worker.processes.lease import Lease
 from worker.recent_log import RecentLog
 from worker.runtime.entry import main as child_main
@@ -106,7 +107,7 @@ def _run_worker(read: Callable[[], WorkerProperties], recent: RecentLog, setting
             servers = RestServers(config, props.resolved, props.redaction, stack, setting.path)
             _check_signs(config, servers)
             cluster_id = cluster_id_of(props.resolved)
-            peers = Peers(servers.peer_context(), REQUEST_TIMEOUT)
+            peers = PeerClient(servers.peer_context(), REQUEST_TIMEOUT, MOST_FORWARDS)
             stack.callback(peers.close)
             herder = _distributed_herder(config, props, servers, peers, stack)
             setting.prepare(herder, stop.status)
@@ -142,7 +143,7 @@ def _distributed_herder(
     config: DistributedConfig,
     props: WorkerProperties,
     servers: RestServers,
-    peers: Peers,
+    peers: PeerClient,
     stack: ExitStack,
 ) -> Herder:
     inbox, lease = Inbox(), Lease()
@@ -157,7 +158,7 @@ def _distributed_herder(
     configs = KafkaConfigStore(config, props.resolved, inbox.post, limit)
     leader = LeaderClient(peers, algorithm, worker_id)
     stack.callback(leader.close)
-    owner_peers = Peers(servers.peer_context(), _OWNER_TIMEOUT)
+    owner_peers = PeerClient(servers.peer_context(), _OWNER_TIMEOUT, MOST_FORWARDS)
     stack.callback(owner_peers.close)
     owners = OwnerClient(owner_peers, configs.session_key, algorithm, worker_id)
     stack.callback(owners.close)

@@ -12,7 +12,7 @@ from typing import Final
 
 from connect.config import ConfigType
 from connect.errors import ConfigError
-from connect.internals.kafka.settings.secrets import client_secrets
+from connect.internals.kafka.auth.jaas import client_secrets
 from connect.internals.plugins import PluginKind
 from connect.providers import ConfigData, ConfigProvider, resolve_references
 from worker.config.worker import WorkerConfig

@@ -26,8 +26,8 @@ from connect.config import (
 from connect.errors import ConfigError
 from connect.internals.chain.specs import TransformationSpec, predicate_specs, transformation_specs
 from connect.internals.chain.tolerance import ErrorPolicy
-from worker.config.plugin_versions import version_range
 from worker.config.restarts import RestartConfig
+from worker.config.validators import version_range
 
 __all__ = ["COMMON", "ConnectorConfig", "SinkConnectorConfig", "SourceConnectorConfig"]
 

@@ -1,4 +1,4 @@
-"""Validators of keys that only workers have."""
+"""Validators of keys of workers, and of the keys that choose the version of a plugin (KIP-891)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
-from connect.config import validator
-from connect.config.errors import ConfigRuleError, invalid_value
+from connect.config import invalid_value, validator
+from connect.config.errors import ConfigRuleError
+from connect.internals.plugins.versions import VersionRange, VersionSpecError
 from worker.loggers import LEVEL_NAMES
 from worker.metrics.otlp import parse_headers
 
-__all__ = ["absolute_path", "level_list", "metrics_headers", "metrics_url", "positive_or_default"]
+__all__ = [
+    "CONNECTOR_VERSION",
+    "absolute_path",
+    "level_list",
+    "metrics_headers",
+    "metrics_url",
+    "positive_or_default",
+    "version_range",
+]
 
 _PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)+/?")
 
@@ -53,3 +62,15 @@ def absolute_path(key: str, value: str) -> None:
     """Check the path below which the REST API is served."""
     if value and not _PATH.fullmatch(value):
         raise invalid_value(key, value, "It must be a path such as /connect, of letters, digits, -, _, . and ~")
+
+
+CONNECTOR_VERSION: Final = "connector.plugin.version"
+
+
+@validator("A version such as 1.0, a range of versions such as [1.0,2.0), or latest")
+def version_range(key: str, value: str) -> None:
+    """Check a range of versions."""
+    try:
+        VersionRange.parse(value)
+    except VersionSpecError as error:
+        raise invalid_value(key, value, str(error)) from None

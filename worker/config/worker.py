@@ -30,10 +30,16 @@ from connect.errors import ConfigError
 from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY, host_list
 from connect.internals.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
 from worker.config.internal_topics import INTERNAL_TOPICS_ALLOWLIST
-from worker.config.plugin_versions import version_range
 from worker.config.response_headers import header_rules
 from worker.config.spark_policy import known_spark_policy
-from worker.config.validators import absolute_path, level_list, metrics_headers, metrics_url, positive_or_default
+from worker.config.validators import (
+    absolute_path,
+    level_list,
+    metrics_headers,
+    metrics_url,
+    positive_or_default,
+    version_range,
+)
 from worker.loggers import LEVEL_NAMES
 
 __all__ = ["WORKER_ID", "DistributedConfig", "StandaloneConfig", "WorkerConfig"]

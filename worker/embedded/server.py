@@ -7,21 +7,23 @@ in the server's folder between starts.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import BinaryIO, Generic, TypeVar
 
 from connect.errors import ConnectError
 from connect.internals.jvm.home import file_lock
 from worker.embedded.folder import ServerFolder, ServerState
-from worker.embedded.leases import ServerLease, count_leases
 from worker.embedded.process import find_process, is_process, signal_process, tail, wait_gone
 
-__all__ = ["EmbeddedServer", "clear_the_way", "wait_ready", "where_to_look"]
+__all__ = ["EmbeddedServer", "ServerLease", "clear_the_way", "count_leases", "wait_ready", "where_to_look"]
 
 _STOP_SECONDS = 30.0
 _KILL_SECONDS = 30.0
@@ -176,3 +178,42 @@ def clear_the_way(mark: str, last: ServerState | None, data: Path) -> None:
 def where_to_look(log: Path, data: Path) -> str:
     """Return the end of a server's log, with the remedy for damaged data."""
     return f"If its data are damaged, remove {data} to begin anew. The end of its log, {log}:\n{tail(log)}"
+
+
+_SUFFIX = ".lease"
+
+
+class ServerLease:
+    """A claim on a server that lasts until it is released or its process ends for any reason."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{os.getpid()}-{uuid.uuid4().hex}"
+        taken = folder / f"{name}.taken"
+        self._path = folder / (name + _SUFFIX)
+        self._file: BinaryIO = taken.open("xb")
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # It gets its final name only once it is locked, so that nobody sees a live lease that looks dead.
+        taken.rename(self._path)
+
+    def release(self) -> None:
+        """Release the claim; further calls do nothing."""
+        self._path.unlink(missing_ok=True)
+        self._file.close()
+
+
+def count_leases(folder: Path) -> int:
+    """Count the leases in ``folder`` held by living processes, and remove the files of dead ones."""
+    return sum(_is_held(path) for path in folder.glob("*" + _SUFFIX))
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        with path.open("rb") as lease:
+            fcntl.flock(lease, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    path.unlink(missing_ok=True)
+    return False

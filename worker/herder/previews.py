@@ -15,10 +15,11 @@ from worker.errors import BadRequestError, UnavailableError
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.writes import GivenConfig, check_same_class, check_validated, required_class
 from worker.herder.inquiries import Inquiries
-from worker.herder.offsets.sources import SourceOffsets, reached
+from worker.herder.offsets.sources import reached
 from worker.herder.requests import Request, Requests, Steps, asked
 from worker.messages import messages
 from worker.messages.messages import OffsetPairs, Report
+from worker.stores.offset.service import OffsetService
 
 __all__ = ["MOST_AT_ONCE", "PreviewWanted", "Previews", "preview_document", "read_preview"]
 
@@ -85,7 +86,7 @@ class Previews:
         worker_props: Mapping[str, str],
         connectors: Connectors,
         inquiries: Inquiries,
-        offsets: SourceOffsets,
+        offsets: OffsetService,
     ) -> None:
         self._requests = requests
         self._worker_props = dict(worker_props)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from worker.herder.cluster.leadership import KeyRotation
-from worker.herder.cluster.publishing import Leader
 from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.inbox import Action
-from worker.herder.offsets.sources import SourceOffsets
-from worker.metrics.measurements import Owners
+from worker.peers.leader import LeaderClient
+from worker.peers.owner import OwnerClient
 from worker.processes.lease import Lease
 from worker.stores.config.store import ConfigStore
+from worker.stores.offset.service import OffsetService
 from worker.stores.status.store import StatusStore
 from worker.stores.versions.service import VersionService
 
@@ -28,7 +28,7 @@ class Stores:
 
     configs: ConfigStore
     statuses: StatusStore
-    source_offsets: SourceOffsets
+    source_offsets: OffsetService
     versions: VersionService | None = None
     offset_refusal: Callable[[], str | None] = lambda: None
 
@@ -42,8 +42,8 @@ class ClusterSettings:
     before they start.
     """
 
-    leader: Leader
-    owners: Owners
+    leader: LeaderClient
+    owners: OwnerClient
     keys: KeyRotation | None
     verification_algorithms: tuple[str, ...]
     lease: Lease
@@ -67,7 +67,7 @@ class WorkerSettings:
         return self.cluster.lease if self.cluster is not None else None
 
     @property
-    def leader(self) -> Leader | None:
+    def leader(self) -> LeaderClient | None:
         """The client for requests to the leader, if another worker may lead."""
         return self.cluster.leader if self.cluster is not None else None
 

@@ -1,10 +1,10 @@
-"""Events that a group member sends to the herder, and errors of joining and heartbeats."""
+"""Events that a group member sends to the herder, its counts, and errors of joining and heartbeats."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from connect.errors import ConnectError
@@ -14,6 +14,7 @@ __all__ = [
     "Division",
     "Event",
     "GenerationLostError",
+    "GroupCounts",
     "Joined",
     "Lost",
     "MemberRefusedError",
@@ -99,3 +100,36 @@ class Refused:
 
 
 Event: TypeAlias = Joined | Lost | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCounts:
+    """The rounds and heartbeats of a member; times are ``time.monotonic`` seconds."""
+
+    rounds: int = 0
+    round_seconds: float = 0.0
+    longest_round: float = 0.0
+    last_round: float | None = None
+    failed_joins: int = 0
+    heartbeats: int = 0
+    last_heartbeat: float | None = None
+    connection: Mapping[str, float] = field(default_factory=dict)
+
+    def joined(self, began: float, now: float) -> GroupCounts:
+        """Return the counts after another round."""
+        seconds = now - began
+        return replace(
+            self,
+            rounds=self.rounds + 1,
+            round_seconds=self.round_seconds + seconds,
+            longest_round=max(self.longest_round, seconds),
+            last_round=now,
+        )
+
+    def not_joined(self) -> GroupCounts:
+        """Return the counts after a failed attempt to join."""
+        return replace(self, failed_joins=self.failed_joins + 1)
+
+    def beaten(self, now: float, connection: Mapping[str, float]) -> GroupCounts:
+        """Return the counts after an answered heartbeat, with the connection's traffic so far."""
+        return replace(self, heartbeats=self.heartbeats + 1, last_heartbeat=now, connection=connection)

@@ -26,13 +26,13 @@ from worker.membership.events import (
     Division,
     Event,
     GenerationLostError,
+    GroupCounts,
     Joined,
     Lost,
     MemberRefusedError,
     NotJoinedError,
     Refused,
 )
-from worker.membership.group_counts import GroupCounts
 from worker.membership.leader import Leader
 from worker.membership.protocol import (
     EAGER,

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from worker.errors import BadRequestError
-from worker.membership.events import Event, Joined, Lost, Refused
-from worker.membership.group_counts import GroupCounts
+from worker.membership.events import Event, GroupCounts, Joined, Lost, Refused
 from worker.membership.protocol import EAGER
 from worker.stores.config.store import ConfigSnapshot
 from worker.unit import Unit
+
+if TYPE_CHECKING:
+    from worker.membership.group import GroupMember
 
 __all__ = [
     "Event",
     "GroupMembership",
     "Joined",
     "Lost",
-    "Member",
     "Membership",
     "Refused",
     "Snapshot",
@@ -100,39 +101,13 @@ class Membership(Protocol):
         """Leave the cluster permanently. All units must have stopped before."""
 
 
-class Member(Protocol):
-    """Is a member of the group in its own thread; see :class:`~worker.membership.group.GroupMember`."""
-
-    @property
-    def counts(self) -> GroupCounts:
-        """The member's counts."""
-
-    def start(self) -> None:
-        """Start joining."""
-
-    def rejoin(self, reason: str, config_offset: int | None = None) -> None:
-        """Join another round."""
-
-    def drain(self, *, draining: bool) -> None:
-        """Give units away, or take units again."""
-
-    def leave(self, for_seconds: float | None) -> None:
-        """Leave the group for ``for_seconds``."""
-
-    def close(self) -> None:
-        """Leave the group and end."""
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait for the end."""
-
-
 class GroupMembership:
     """A worker's membership of its group. ``member`` creates the group member at the start."""
 
-    def __init__(self, url: str, member: Callable[[Tell, Snapshot], Member]) -> None:
+    def __init__(self, url: str, member: Callable[[Tell, Snapshot], GroupMember]) -> None:
         self._url = url
         self._make = member
-        self._member: Member | None = None
+        self._member: GroupMember | None = None
         self._joined: Joined | None = None
         self._generation = -1
         self._asked_offset = -1

@@ -41,7 +41,6 @@ from worker.messages.inquiries import (
     Validated,
     ValuesFound,
 )
-from worker.messages.notes import Skipped, Waiting
 from worker.messages.offsets import (
     AlterSinkOffsets,
     AlterSourceOffsets,
@@ -406,11 +405,33 @@ class Declined:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """The task waits until something exists, for this reason; ``None`` once it goes on."""
+
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The records that the task has left out since it started, and how many of them are dead letters.
+
+    ``since`` and ``last`` are the times of the start of the task and of the last record that was left out, in seconds
+    since 1970, and ``reason`` is why the last one was; empty if that is unknown.
+    """
+
+    records: int
+    dead_letters: int
+    since: float
+    last: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Metrics:
     """Counters and gauges of a task by name; counters only grow while the process lives.
 
     ``values`` are shown in statuses, ``details`` only in scrapes; ``histograms`` have a sum and the counts of the
-    buckets (:mod:`worker.metrics.histograms`). ``own`` has the changed measurements of the plugin: the name, labels and
+    buckets (:mod:`worker.metrics.snapshot`). ``own`` has the changed measurements of the plugin: the name, labels and
     their values alternately, the help, and the number or ``None`` if it is gone. ``cpu`` are the CPU seconds of the
     task's threads since its start. ``pause`` is in how many seconds the next report is due.
     """

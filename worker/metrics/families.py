@@ -8,10 +8,22 @@ from typing import Final
 
 from connect.internals.kafka.clients.statistics import PRODUCER
 from worker.metrics.catalogue import ERRORS, TASK_METRICS, Dialect, Group
-from worker.metrics.histograms import BOUNDS, COMMIT, LATENCY, POLL, PUT
 from worker.metrics.mirrors import client_name, mirror_name
 from worker.metrics.processes import ProcessUse, units_of_processes
-from worker.metrics.snapshot import ClientSeen, ConnectorSeen, GroupSeen, OwnSeries, OwnValue, Snapshot, TaskSeen
+from worker.metrics.snapshot import (
+    BOUNDS,
+    COMMIT,
+    LATENCY,
+    POLL,
+    PUT,
+    ClientSeen,
+    ConnectorSeen,
+    GroupSeen,
+    OwnSeries,
+    OwnValue,
+    Snapshot,
+    TaskSeen,
+)
 from worker.metrics.text import Family, Histogram, Kind, Labels
 from worker.stores.status.store import State, Status
 from worker.unit import Unit

@@ -12,19 +12,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from worker.formatting import utc_text
 from worker.herder.inbox import Deferred, Inbox
 from worker.membership.membership import Membership
 from worker.messages.messages import Loads
-from worker.metrics.history import Part
 from worker.metrics.snapshot import ClientSeen, OwnSeries, OwnValue, TaskSeen
+from worker.peers.owner import OwnerClient, TaskMeasured
 from worker.stores.status.store import State, Status, StatusStore
 from worker.unit import Unit
 
-__all__ = ["Document", "Measurements", "Owners", "TaskMeasured", "Values", "is_momentary"]
+__all__ = ["Document", "Measurements", "Values", "is_momentary"]
 
 logger = logging.getLogger(__name__)
 Values: TypeAlias = Mapping[str, float]
@@ -47,36 +47,8 @@ _MOST_CLIENTS: Final = 3
 _HAS_VALUES: Final = frozenset((State.RUNNING, State.PAUSED, State.FAILED))
 
 
-class TaskMeasured(NamedTuple):
-    """The latest measurements of a task: its values, and its loads if it is a bulk sink.
-
-    ``old`` are those values that were true only at ``at``, in ISO 8601: the rates and the lag of a task that has ended,
-    hangs, or has not reported for a while.
-    """
-
-    values: Values | None
-    loads: Document | None
-    old: Values | None = None
-    at: str | None = None
-
-
 _NOTHING: Final = TaskMeasured(None, None)
 _UNSEEN: Final = TaskSeen()
-
-
-class Owners(Protocol):
-    """Asks other workers about the tasks that they run."""
-
-    def measured(self, url: str, connector: str) -> Future[Mapping[int, TaskMeasured]]:
-        """Return the latest measurements of a connector's tasks on the worker at ``url``, by task number."""
-
-    def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
-        """Return the history of tasks on the worker at ``url``, of one connector or all, in steps
-        of this many seconds.
-        """
-
-    def own_numbers(self, url: str, connector: str) -> Future[list[dict[str, Any]]]:
-        """Return the plugin metrics of a connector's tasks on the worker at ``url``."""
 
 
 class _Question(NamedTuple):
@@ -105,7 +77,7 @@ class Measurements:
         statuses: StatusStore,
         membership: Membership,
         inbox: Inbox,
-        owners: Owners | None,
+        owners: OwnerClient | None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._worker_id = worker_id

@@ -1,4 +1,4 @@
-"""What a worker knows at one moment, for scrapes: immutable, so that any thread may read it."""
+"""What a worker knows at one moment, for scrapes: immutable, so that any thread may read it. And its histograms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,21 @@ from worker.metrics.lifetimes import LifetimesSeen
 from worker.stores.status.store import Status
 from worker.unit import Unit
 
-__all__ = ["ClientSeen", "ConnectorSeen", "GroupSeen", "OwnSeries", "OwnValue", "Snapshot", "TaskSeen", "own_values"]
+__all__ = [
+    "BOUNDS",
+    "COMMIT",
+    "LATENCY",
+    "POLL",
+    "PUT",
+    "ClientSeen",
+    "ConnectorSeen",
+    "GroupSeen",
+    "OwnSeries",
+    "OwnValue",
+    "Snapshot",
+    "TaskSeen",
+    "own_values",
+]
 
 
 _OTHER_COUNTS: Final = frozenset(("last-error-timestamp", "offset-commit-seq-no"))
@@ -113,3 +127,21 @@ class Snapshot:
     group: GroupSeen | None
     inbox: int
     started: float = 0.0
+
+
+POLL: Final = "poll-batch"
+PUT: Final = "put-batch"
+COMMIT: Final = "offset-commit"
+LATENCY: Final = "record-latency"
+_OF_CALLS: Final = (0.001, 0.01, 0.1, 1.0, 10.0)
+_OF_LATENCY: Final = (0.1, 1.0, 10.0, 60.0, 600.0)
+BOUNDS: Final[Mapping[str, tuple[float, ...]]] = {
+    POLL: _OF_CALLS,
+    PUT: _OF_CALLS,
+    COMMIT: _OF_CALLS,
+    LATENCY: _OF_LATENCY,
+}
+"""The upper bounds of the buckets in seconds, without the last bucket.
+
+Few, because each is one more series per task.
+"""

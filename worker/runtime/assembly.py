@@ -20,7 +20,7 @@ from connect.internals.chain.source import SourceChain
 from connect.internals.chain.specs import VERSION, PredicateSpec, TransformationSpec
 from connect.internals.chain.steps import Step, Steps, transformation_steps
 from connect.internals.chain.tolerance import Tolerance
-from connect.internals.kafka.settings.secrets import client_secrets
+from connect.internals.kafka.auth.jaas import client_secrets
 from connect.internals.plugins import PluginEntry, PluginKind, PluginRegistry, class_name, load_class
 from connect.providers import ConfigProvider, RefusedReferenceError, has_reference, resolve_references
 from connect.sink import SinkTask
@@ -28,8 +28,8 @@ from connect.source import SourceConnector, SourceTask
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.file_access import refused_schema_file
 from worker.config.internal_topics import HANDED_KEY, InternalTopics
-from worker.config.plugin_versions import CONNECTOR_VERSION
 from worker.config.spark_policy import refused_spark_keys
+from worker.config.validators import CONNECTOR_VERSION
 from worker.config.worker import WORKER_ID, DistributedConfig, WorkerConfig
 from worker.runtime.providers import OnTtl, providers_of
 from worker.runtime.watch import Limits

@@ -9,7 +9,7 @@ from typing import Final
 
 from connect.internals.chain.tolerance import ErrorCounts
 from worker.formatting import counted, utc_text
-from worker.messages.notes import Skipped
+from worker.messages.messages import Skipped
 
 __all__ = ["Losses"]
 

@@ -15,7 +15,7 @@ from connect.internals.chain.tolerance import ErrorCounts
 from connect.measurement import Measurement
 from connect.source import SourceTask
 from worker.messages import messages
-from worker.metrics.histograms import COMMIT
+from worker.metrics.snapshot import COMMIT
 from worker.runtime.reports import ReportPace
 from worker.runtime.timings import RATE, Rates, Timings
 

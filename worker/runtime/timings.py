@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Final
 
-from worker.metrics.histograms import BOUNDS, COMMIT, LATENCY
+from worker.metrics.snapshot import BOUNDS, COMMIT, LATENCY
 
 __all__ = ["RATE", "Rates", "Timings", "Window"]
 
@@ -98,7 +98,7 @@ class Timings:
         window.add(value)
 
     def took(self, name: str, seconds: float) -> None:
-        """Add a duration to a window and a histogram; ``name`` is one of :mod:`worker.metrics.histograms`."""
+        """Add a duration to a window and a histogram; ``name`` is one of :mod:`worker.metrics.snapshot`."""
         window = self._times.get(name)
         if window is None:
             window = self._times[name] = Window()

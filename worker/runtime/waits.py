@@ -9,7 +9,7 @@ from typing import Final
 
 from connect.errors import ConnectError
 from worker.config.connector import ConnectorConfig
-from worker.messages.notes import Waiting
+from worker.messages.messages import Waiting
 
 __all__ = ["Waits"]
 

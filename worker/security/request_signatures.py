@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import json
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from worker.errors import BadRequestError, ForbiddenError
-from worker.security.principals import Principal
+from worker.security.principals import WORKER_MECHANISM, Principal
 from worker.stores.config.store import SessionKey
 
 __all__ = [
@@ -30,9 +31,11 @@ __all__ = [
     "InName",
     "Nonces",
     "WholeRequest",
+    "now_ms",
     "sign_whole",
     "split_signature",
     "verify_whole",
+    "worker_headers",
 ]
 
 REQUEST_SIGNATURE_HEADER: Final = "X-Sluice-Signature"
@@ -143,6 +146,14 @@ def sign_whole(key: SessionKey, algorithm: str, request: WholeRequest, now_ms: i
     return {**signature, **({IDENTITY_HEADER: request.identity} if request.identity else {})}
 
 
+def worker_headers(
+    key: SessionKey, algorithm: str, worker_id: str, method: str, url: str, body: bytes
+) -> dict[str, str]:
+    """Return the headers for a request that a worker makes on its own behalf."""
+    name = InName(Principal(worker_id, WORKER_MECHANISM), "", worker_id)
+    return sign_whole(key, algorithm, WholeRequest(method, url, body, name.text()), now_ms())
+
+
 def verify_whole(request: WholeRequest, signature: str, key: SessionKey, nonces: Nonces, now_ms: int) -> None:
     """Refuse a request whose signature is wrong, old or used before; the algorithm is known to be accepted.
 
@@ -158,6 +169,11 @@ def verify_whole(request: WholeRequest, signature: str, key: SessionKey, nonces:
         )
     if not nonces.use(nonce, time_ms, now_ms):
         raise ForbiddenError("Internal request was sent before.")
+
+
+def now_ms() -> int:
+    """Return the time that a signature carries, in ms since 1970."""
+    return int(time.time() * 1000)
 
 
 def split_signature(signature: str) -> tuple[str, int, str, bytes]:

@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 from worker.messages import messages
 from worker.messages.messages import Report
-from worker.metrics.histograms import BOUNDS
-from worker.metrics.snapshot import ClientSeen, OwnSeries, OwnValue, own_values
+from worker.metrics.snapshot import BOUNDS, ClientSeen, OwnSeries, OwnValue, own_values
 from worker.supervisor.lifecycle import Phase
 from worker.unit import Unit
 

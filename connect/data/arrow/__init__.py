@@ -24,9 +24,8 @@ silently (invariant I5): a value that the schema refuses or that Arrow cannot ho
 millisecond resolution: finer digits of a Python value are cut off.
 """
 
-from connect.data.arrow.arrays import to_array
+from connect.data.arrow.arrays import check_ranges, to_array
 from connect.data.arrow.casting import conform
-from connect.data.arrow.ranges import check_ranges
 from connect.data.arrow.rows import to_values
 from connect.data.arrow.types import (
     arrow_field,

@@ -8,8 +8,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Producer
 
 from connect.errors import ConnectError, RetriableError
-from connect.internals.delivery.delivery import client_timestamp
-from connect.internals.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
+from connect.internals.delivery.delivery import PRODUCER_FAILURES, client_timestamp, kafka_error
 from connect.internals.kafka.auth.rights import PRODUCER, explained, is_denial, on_topic
 
 __all__ = ["AcknowledgedProducer"]

@@ -24,7 +24,15 @@ from connect.internals.chain.tolerance import StopRequested
 from connect.internals.delivery.outcomes import BatchOutcomes, Delivered, Refusal, raw_record
 from connect.internals.delivery.submissions import SentRecords, Submission
 
-__all__ = ["Delivery", "ProduceFailure", "RecordProducer", "TopicLimits", "client_timestamp"]
+__all__ = [
+    "PRODUCER_FAILURES",
+    "Delivery",
+    "ProduceFailure",
+    "RecordProducer",
+    "TopicLimits",
+    "client_timestamp",
+    "kafka_error",
+]
 
 
 class RecordProducer(Protocol):
@@ -328,3 +336,18 @@ def _size(record: RawRecord) -> int:
     """Return the maximum number of bytes that a record takes in a batch."""
     headers = sum(_HEADER_BYTES + 4 * len(name) + len(content or b"") for name, content in record.headers)
     return _RECORD_BYTES + len(record.key or b"") + len(record.value or b"") + headers
+
+
+PRODUCER_FAILURES: Final = (KafkaException, SystemError)
+"""The errors that calls of a producer raise: a ``SystemError`` if a callback runs while a fatal error is raised."""
+
+
+def kafka_error(error: BaseException) -> KafkaError:
+    """Return the client's ``KafkaError`` inside this error; raise the error again if there is none."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KafkaException):
+        cause = cause.__cause__ or cause.__context__
+    if cause is None:
+        raise error
+    refusal: KafkaError = cause.args[0]
+    return refusal

@@ -270,7 +270,7 @@ class GoogleObjects:
             )
         if code in {408, 409, 429} or code >= 500:
             return RetriableError(self._failure_text(path, code))
-        return ConnectError(f"{self._told(path, code)} Check store.url and gcs.endpoint.")
+        return ConnectError(f"{self._failure_text(path, code)} Check store.url and gcs.endpoint.")
 
     def _failure_text(self, path: str, code: int) -> str:
         return f"A request for {path} in bucket {self._name} failed ({code})."

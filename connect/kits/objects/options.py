@@ -1,10 +1,11 @@
-"""The options that say how a service for objects is reached, and who signs in there."""
+"""The options that say how a service for objects is reached, and who signs in there, with the key of an account."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from connect.config import LOW, MEDIUM, Password, matches, option
@@ -15,11 +16,10 @@ from connect.hosts import HostDeniedError, HostsConfig
 from connect.internals.extras import missing_extra
 from connect.kits.objects.azure_account import AzureAccount, account_of_connection_string, checked_account_key
 from connect.kits.objects.gcs import GoogleAccount
-from connect.kits.objects.google_key import parse_google_key, read_google_key
 from connect.kits.objects.location import Location
 from connect.kits.objects.s3 import S3Account
 
-__all__ = ["AzureOptions", "GcsOptions", "ObjectOptions", "S3Options"]
+__all__ = ["AzureOptions", "GcsOptions", "ObjectOptions", "S3Options", "parse_google_key", "read_google_key"]
 
 _STORE = "Store"
 
@@ -266,3 +266,38 @@ class ObjectOptions(AzureOptions, GcsOptions, S3Options):
             "gcs.endpoint": self.gcs_endpoint,
             "azblob.endpoint": self.azblob_endpoint,
         }
+
+
+_NEEDED: Final = ("client_email", "private_key", "private_key_id", "token_uri")
+_PATH: Final = "gcs.credentials.path"
+
+
+def read_google_key(path: str) -> Mapping[str, Any]:
+    """Read the key in a file."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            _PATH, path, f"It cannot be read ({error}): name the JSON file of a service account."
+        ) from None
+    return parse_google_key(text, _PATH)
+
+
+def parse_google_key(text: str, option: str) -> Mapping[str, Any]:
+    """Parse a key; errors name the option it came from, and reveal nothing of it."""
+    try:
+        key = json.loads(text)
+    except ValueError:
+        # The reason quotes the text it does not understand, so it is not chained.
+        raise ConfigError(option, None, "This is not JSON: use the file that Google created for the account.") from None
+    if not isinstance(key, dict) or key.get("type") != "service_account":
+        raise ConfigError(
+            option,
+            None,
+            "This is not the key of a service account. To sign in any other way, leave the key out: "
+            "credentials are then looked up where Google's clients do.",
+        )
+    missing = [name for name in _NEEDED if not isinstance(key.get(name), str)]
+    if missing:
+        raise ConfigError(option, None, f"The key lacks {', '.join(missing)}: download it again.")
+    return key

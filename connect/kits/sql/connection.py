@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connect.errors import ConnectError, RetriableError
-from connect.kits.sql.address import Address
 from connect.kits.sql.dialect import Dialect
 from connect.kits.sql.driver import Driver
-from connect.kits.sql.hosts import HostGuard
+from connect.kits.sql.hosts import Address, HostGuard
 from connect.kits.sql.registry import backend_driver, driver_of, missing_package
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from connect.kits.sql.address import Address
-from connect.kits.sql.hosts import HostGuard
+from connect.kits.sql.hosts import Address, HostGuard
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect, Engine

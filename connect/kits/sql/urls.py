@@ -13,8 +13,8 @@ from typing import Final
 from urllib.parse import unquote, unquote_plus
 
 from connect.config import Password
-from connect.kits.sql.address import Address
 from connect.kits.sql.driver import Driver
+from connect.kits.sql.hosts import Address
 from connect.kits.sql.registry import DEFAULT_DRIVERS, driver_name, driver_of
 
 __all__ = ["ALLOWED_DRIVERS_KEY", "ALLOWED_OPTIONS_KEY", "Allowed", "parse_url"]

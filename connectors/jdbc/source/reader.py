@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -33,9 +33,8 @@ from connectors.jdbc.source.layout import Layout, UnfitRow, layout_of
 from connectors.jdbc.source.local_times import LocalTimes
 from connectors.jdbc.source.offsets import Position, RowOffsets, filled, safe_times
 from connectors.jdbc.source.tables import column_mapping
-from connectors.jdbc.source.unreadable import UnreadableRows
 
-__all__ = ["Polled", "TableReader", "incrementing_column"]
+__all__ = ["Polled", "TableReader", "UnreadableRows", "incrementing_column"]
 
 logger = logging.getLogger(__name__)
 
@@ -470,3 +469,34 @@ def _mapped(texts: Sequence[str], table: TableId, key: str) -> tuple[str, ...]:
             f"{len(found) or 'No'} regular expressions in {key} match table {table}. Exactly one must match."
         )
     return found[0]
+
+
+class UnreadableRows:
+    """Knows the rows that were reported by their count and a digest.
+
+    As long as they are the first ones found, only those after them are new. If one of them has changed or is gone, all
+    are.
+    """
+
+    def __init__(self) -> None:
+        self._reported = (0, 0)
+        self._found = (0, 0)
+
+    def known(self, blocks: Iterable[Sequence[Any]]) -> int | None:
+        """Return how many of the rows found, from the first on, were reported; ``None`` if there are no others."""
+        count, digest = 0, 0
+        is_first = self._reported == (0, 0)
+        for rows in blocks:
+            for row in rows:
+                count, digest = count + 1, hash((digest, str(tuple(row))))
+                is_first = is_first or (count, digest) == self._reported
+        self._found = (count, digest)
+        skipped = self._reported[0] if is_first else 0
+        if count > skipped:
+            return skipped
+        self._reported = self._found
+        return None
+
+    def reported(self) -> None:
+        """Remember that all that were found are reported."""
+        self._reported = self._found

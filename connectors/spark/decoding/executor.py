@@ -19,8 +19,7 @@ from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.failures import Examiner
 from connectors.spark.decoding.kafka_reader import KafkaReader
 from connectors.spark.decoding.part_files import PartFiles, PartWriter
-from connectors.spark.decoding.progress_marks import ProgressMarks
-from connectors.spark.decoding.report import PassReports, Report, Reports
+from connectors.spark.decoding.report import PassReports, ProgressMarks, Report, Reports
 
 __all__ = ["Pass", "Passes", "ReportsParam", "spare_the_collector", "survey_splits"]
 

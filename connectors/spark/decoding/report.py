@@ -1,4 +1,4 @@
-"""Reports that executors send the driver about a pass over offset ranges."""
+"""Reports that executors send the driver about a pass over offset ranges, and the marks that show their progress."""
 
 from __future__ import annotations
 
@@ -8,13 +8,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
 from typing import Final, Generic, Protocol, Self, TypeVar
 
+import pyarrow as pa
+
 from connect.data import Schema
 from connect.errors import RetriableError
 from connect.internals.chain.stack_trace import error_text
 from connect.internals.chain.tolerance import Failure, Stage
 from connect.offset_set import OffsetSet
 
-__all__ = ["TASK", "LoadStop", "Mergeable", "PassReports", "Rejection", "Rejections", "Report", "Reports"]
+__all__ = [
+    "MARKS",
+    "MARK_COLUMN",
+    "RECORDS_OF_MARK",
+    "TASK",
+    "LoadStop",
+    "Mergeable",
+    "PassReports",
+    "ProgressMarks",
+    "Rejection",
+    "Rejections",
+    "Report",
+    "Reports",
+]
 
 TASK: Final = "connectors.spark.sink.SparkSinkTask"
 """The class blamed for a record that is decoded but does not fit its table."""
@@ -192,3 +207,26 @@ class PassReports(Generic[M]):
             elif not self.awaited:
                 self.passes[number] = reports
         return self
+
+
+MARK_COLUMN: Final = "sluice_mark"
+MARKS: Final = pa.schema([pa.field(MARK_COLUMN, pa.binary())])
+"""The columns of marks."""
+RECORDS_OF_MARK: Final = 1000
+"""The number of records a mark stands for."""
+_MARK: Final = bytes(1024)
+"""Padding, because PySpark sends 64 kB at a time: it keeps the number of marks in transit small."""
+
+
+class ProgressMarks:
+    """The marks of one task."""
+
+    def __init__(self) -> None:
+        self._given = 0
+
+    def up_to(self, records: int) -> Iterator[pa.RecordBatch]:
+        """Yield the marks due once this many records have been read in total."""
+        count = records // RECORDS_OF_MARK - self._given
+        if count > 0:
+            self._given += count
+            yield pa.RecordBatch.from_arrays([pa.repeat(_MARK, count)], schema=MARKS)

@@ -33,8 +33,7 @@ from connect.sink import SinkTask
 from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.failures import FAILURE_ROWS, failure_row
 from connectors.spark.decoding.plugins import executor_connector, executor_plugins
-from connectors.spark.decoding.progress_marks import RECORDS_OF_MARK
-from connectors.spark.decoding.report import PassReports, Rejection
+from connectors.spark.decoding.report import RECORDS_OF_MARK, PassReports, Rejection
 from connectors.spark.engine.sink_accounts import Account, Accounts, Outcome
 from connectors.spark.engine.sink_orders import SinkOrders
 from connectors.spark.engine.task_publisher import TaskPublisher

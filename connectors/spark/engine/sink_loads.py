@@ -19,8 +19,7 @@ from connect.internals.chain.tolerance import Failure
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.executor import ReportsParam
 from connectors.spark.decoding.failures import FAILURE_ROWS, described_failures, refuse_record, size_of_row
-from connectors.spark.decoding.progress_marks import RECORDS_OF_MARK
-from connectors.spark.decoding.report import PassReports, Rejection
+from connectors.spark.decoding.report import RECORDS_OF_MARK, PassReports, Rejection
 from connectors.spark.engine.sink_accounts import Accounts
 from connectors.spark.engine.sink_executor import run_partition
 from connectors.spark.engine.sink_orders import SinkOrders, shares_of

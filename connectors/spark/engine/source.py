@@ -61,8 +61,7 @@ from connect.source import SPLIT_OF, ExactlyOnceSupport, OffsetStorageReader, So
 from connectors.spark.decoding.plugins import chain_properties, executor_connector
 from connectors.spark.engine.config import SparkSourceEngineConfig
 from connectors.spark.errors import failure_cause
-from connectors.spark.publishing.publisher import Publication, Published, failure_digest, settle
-from connectors.spark.publishing.transaction_slots import Slots
+from connectors.spark.publishing.publisher import Publication, Published, Slots, failure_digest, settle
 from connectors.spark.retries import LoadRetries
 from connectors.spark.stores.access import Access
 

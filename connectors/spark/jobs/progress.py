@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk import BulkTaskContext, Progress
 from connectors.spark.cluster.executors import own_tag
-from connectors.spark.decoding.progress_marks import MARK_COLUMN, RECORDS_OF_MARK
+from connectors.spark.decoding.report import MARK_COLUMN, RECORDS_OF_MARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

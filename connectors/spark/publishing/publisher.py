@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from connect.bulk_source import BulkSourceTaskContext, KafkaSettings, ReachedOffsets, TransactionOrders
+from connect.bulk_source import (
+    BulkSourceTaskContext,
+    BulkTransactions,
+    Claim,
+    KafkaSettings,
+    ReachedOffsets,
+    TransactionOrders,
+)
 from connect.data import Constant, Offset, SourceBatch, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.internals.chain.source import SourceChain, by_source_partition
@@ -42,6 +49,7 @@ __all__ = [
     "Publication",
     "Published",
     "Publisher",
+    "Slots",
     "TopicsMissing",
     "UnreportedError",
     "acknowledged_by",
@@ -413,3 +421,41 @@ def _wait(seconds: float) -> bool:
 
 def _never() -> bool:
     return False
+
+
+class Slots:
+    """Claims slots before offsets are read, and gives executors the orders for them. Used by one thread."""
+
+    def __init__(self, transactions: BulkTransactions) -> None:
+        self._transactions = transactions
+        self._claim: Claim | None = None
+        """The claim under which executors publish; ``None`` if earlier transactions have to be ended first."""
+        self.count = 0
+        """The number of claimed slots."""
+
+    def claim(self, count: int) -> None:
+        """Claim this many slots, ending any transactions begun with them earlier; does nothing if they are claimed
+        already.
+        """
+        if self._claim is None:
+            self._claim = self._transactions.claim(count)
+            self.count = count
+
+    @property
+    def are_claimed(self) -> bool:
+        """Whether executors may publish."""
+        return self._claim is not None
+
+    def release(self) -> None:
+        """Have the slots claimed again before the next load: an executor may still be working with one."""
+        self._claim = None
+
+    def orders(self, slot: int) -> TransactionOrders:
+        """The orders for publishing with a slot; slots are numbered from 1."""
+        assert self._claim is not None, "slots are claimed before offsets are read"
+        return self._transactions.orders(self._claim, slot)
+
+    def checked(self, offset: int) -> None:
+        """Let later executors start their search for newer claims where this one ended."""
+        if self._claim is not None and offset > self._claim.offset:
+            self._claim = replace(self._claim, offset=offset)

@@ -48,11 +48,11 @@ from connectors.spark.publishing.publisher import (
     Publication,
     Published,
     Publisher,
+    Slots,
     TopicsMissing,
     failure_digest,
     settle,
 )
-from connectors.spark.publishing.transaction_slots import Slots
 from connectors.spark.sources.marks import MOST_SLOTS, Mark, marked_partition
 from connectors.spark.sources.record_frame import RecordFrame
 from connectors.spark.sources.rows import RowPlan

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
 from worker.errors import NotAssignedError, NotLeaderError
-from worker.herder.cluster.publishing import Publication
 from worker.herder.cluster.standing import Trouble
 from worker.herder.requests import Request
+from worker.peers.leader import Publication
 from worker.security.request_signatures import Nonces
 from worker.security.session_keys import SignedRequest, verify
 from worker.stores.config.store import ConnectorEntry, SessionKey, TargetState

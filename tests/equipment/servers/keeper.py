@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from connect.internals.jvm.home import file_lock
-from worker.embedded.leases import count_leases
+from worker.embedded.server import count_leases
 
 __all__ = ["LEASES", "LOCK", "STATE", "identity"]
 

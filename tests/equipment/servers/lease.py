@@ -26,9 +26,9 @@ from connect.internals.jvm.home import file_lock, sluice_home
 from equipment.ports import own_port
 from equipment.servers import keeper
 from equipment.servers.products import PASSWORD, RECIPE, USER, Product
-from worker.embedded.leases import ServerLease
 from worker.embedded.ports import HOST
 from worker.embedded.process import is_process, launch_daemon, tail
+from worker.embedded.server import ServerLease
 
 __all__ = ["Database", "Server", "leased_server", "new_database"]
 

@@ -23,7 +23,7 @@ from connect.bulk import OffsetRange, Progress
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.cluster.executors import own_tag
-from connectors.spark.decoding.progress_marks import MARKS, ProgressMarks
+from connectors.spark.decoding.report import MARKS, ProgressMarks
 from connectors.spark.jobs.progress import LoadProgress
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 from connectors.spark.sink.config import SparkSinkConfig

@@ -25,12 +25,12 @@ from equipment.fakes.cluster_herder import ClusterHerder
 from equipment.waiting import wait_until
 from rest.app import create_app
 from rest.http.paths import escaped
-from rest.peers.forwarding import MOST_FORWARDS, Forwarding, Peers
-from rest.peers.leader import LeaderClient
+from rest.peers.forwarding import MOST_FORWARDS, Forwarding
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
 from worker.errors import ForbiddenError, ForwardingError, UnavailableError
-from worker.herder.cluster.publishing import Publication
+from worker.peers.client import PeerClient
+from worker.peers.leader import LeaderClient, Publication
 from worker.security.session_keys import new_key
 
 pytestmark = pytest.mark.integration
@@ -45,7 +45,7 @@ class Worker:
         tls = TlsSettings(props)
         self.herder = herder
         self.server = RestServer([f"{scheme}://127.0.0.1:0"], tls)
-        self.peers = Peers(tls.client_context() if scheme == "https" else None, timeout)
+        self.peers = PeerClient(tls.client_context() if scheme == "https" else None, timeout, MOST_FORWARDS)
         self.seen: list[tuple[str, dict[str, str]]] = []
         app = create_app(herder, "cluster", forwarding=Forwarding(self.peers), request_timeout=timeout)
         app.before_request(self._see)

@@ -17,12 +17,12 @@ from rest.access.guards import Guards
 from rest.access.sign_in import SignIn
 from rest.access.stored_configs import StoredConfigs
 from rest.app import create_app
-from rest.peers.forwarding import Forwarding, Peers
+from rest.peers.forwarding import MOST_FORWARDS, Forwarding
 from rest.peers.identities import Identities
-from rest.peers.leader import LeaderClient
-from rest.peers.owner import OwnerClient
 from rest.server.server import RestServer
-from worker.herder.cluster.publishing import Publication
+from worker.peers.client import PeerClient
+from worker.peers.leader import LeaderClient, Publication
+from worker.peers.owner import OwnerClient
 from worker.security.audit import AuditFile, AuditLog
 from worker.security.permissions import Roles, parse_roles
 from worker.security.session_keys import SIGNATURE_HEADER, new_key, sign
@@ -46,7 +46,7 @@ class GuardedWorker:
         self.herder = herder
         self.roles = folder / f"{name}.toml"
         self.roles.write_text(ROLES)
-        self.peers = Peers(None, 5.0)
+        self.peers = PeerClient(None, 5.0, MOST_FORWARDS)
         self.seen: list[dict[str, str]] = []
         identities = Identities(herder.peers, "HmacSHA256", name)
         roles: WatchedFile[Roles] = WatchedFile(self.roles, "file of roles", parse_roles, Roles())
@@ -152,7 +152,7 @@ def test_a_leader_of_kafka_connect_gets_the_signature_that_it_knows() -> None:
             return {"error_code": 400, "message": "Internal request missing required signature"}, 400
         return {}, 200
 
-    server, peers = RestServer(["http://127.0.0.1:0"]), Peers(None, 5.0)
+    server, peers = RestServer(["http://127.0.0.1:0"]), PeerClient(None, 5.0, MOST_FORWARDS)
     server.answer_with(app)
     client = LeaderClient(peers, "HmacSHA256", "follower")
     client.fence(f"http://127.0.0.1:{server.port}/", "a", key).result(30)

@@ -11,8 +11,9 @@ from flask.testing import FlaskClient
 from connect.errors import ConnectError
 from equipment.fakes.cluster_herder import ClusterHerder
 from rest.app import create_admin_app, create_app
-from rest.peers.forwarding import Forwarding, Peers
-from worker.herder.cluster.publishing import PUBLICATION_HEADER, Publication
+from rest.peers.forwarding import MOST_FORWARDS, Forwarding
+from worker.peers.client import PeerClient
+from worker.peers.leader import PUBLICATION_HEADER, Publication
 from worker.security.session_keys import new_key, sign
 
 BUSY = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
@@ -26,7 +27,7 @@ def herder() -> ClusterHerder:
 
 @pytest.fixture
 def client(herder: ClusterHerder) -> Iterator[FlaskClient]:
-    peers = Peers(None, 1.0)
+    peers = PeerClient(None, 1.0, MOST_FORWARDS)
     yield create_app(herder, "cluster", forwarding=Forwarding(peers), request_timeout=0.2).test_client()
     peers.close()
 

@@ -11,10 +11,10 @@ from flask.testing import FlaskClient
 from connect.errors import NotFoundError
 from equipment.fakes.cluster_herder import answered, refused
 from rest.app import create_app
-from rest.peers.owner import history_part
 from worker.herder.cluster.standing import Trouble
 from worker.herder.requests import Request
 from worker.metrics.history import History, Part, Point, Recorded, Series
+from worker.peers.owner import history_part
 
 
 class Herder:

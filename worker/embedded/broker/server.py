@@ -12,9 +12,8 @@ from worker.embedded.broker.archive import keep_archive
 from worker.embedded.broker.folder import BrokerState, broker_folder
 from worker.embedded.broker.launch import becomes_ready, launch_broker
 from worker.embedded.broker.settings import BrokerConfig
-from worker.embedded.leases import count_leases
 from worker.embedded.process import server_mark
-from worker.embedded.server import EmbeddedServer
+from worker.embedded.server import EmbeddedServer, count_leases
 
 __all__ = ["BrokerConfig", "BrokerInfo", "EmbeddedBroker"]
 

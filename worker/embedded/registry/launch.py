@@ -12,8 +12,7 @@ from connect.internals.jvm.java import find_java
 from worker.embedded.ports import HOST, any_port, choose_port
 from worker.embedded.process import JVM_FLAGS, launch_daemon, server_mark, tail
 from worker.embedded.registry.application import application_jar, registry_archive
-from worker.embedded.registry.folder import RegistryFolder, RegistryState
-from worker.embedded.registry.settings import RegistryServerConfig, system_properties
+from worker.embedded.registry.settings import RegistryFolder, RegistryServerConfig, RegistryState, system_properties
 from worker.embedded.server import clear_the_way, wait_ready, where_to_look
 
 __all__ = ["API_PATH", "DEFAULT_PORT", "LEAST_JAVA", "becomes_ready", "launch_registry"]

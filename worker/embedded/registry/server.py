@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from connect.errors import ConfigError
-from worker.embedded.leases import count_leases
 from worker.embedded.ports import HOST
 from worker.embedded.process import server_mark
-from worker.embedded.registry.folder import RegistryState, registry_folder
 from worker.embedded.registry.launch import API_PATH, becomes_ready, launch_registry
-from worker.embedded.registry.settings import RegistryServerConfig, Storage
-from worker.embedded.server import EmbeddedServer
+from worker.embedded.registry.settings import RegistryServerConfig, RegistryState, Storage, registry_folder
+from worker.embedded.server import EmbeddedServer, count_leases
 
 __all__ = ["EmbeddedRegistry", "RegistryInfo", "RegistryServerConfig", "Storage"]
 

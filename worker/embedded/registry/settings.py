@@ -1,17 +1,28 @@
-"""The settings of an embedded schema registry."""
+"""The settings of an embedded schema registry, its folder and its state."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from connect.errors import ConfigError
 from connect.internals.jvm.home import sluice_home
+from worker.embedded.folder import ServerFolder
 from worker.embedded.ports import HOST
 
-__all__ = ["DEFAULT_HEAP", "RegistryServerConfig", "Storage", "system_properties"]
+__all__ = [
+    "DEFAULT_HEAP",
+    "RegistryFolder",
+    "RegistryServerConfig",
+    "RegistryState",
+    "Storage",
+    "registry_folder",
+    "system_properties",
+]
 
 DEFAULT_HEAP = "256m"
 
@@ -64,3 +75,35 @@ def system_properties(config: RegistryServerConfig, port: int, management_port: 
         # Without a delay, so that an acknowledged schema survives a kill and its id is not assigned again.
         properties["apicurio.datasource.url"] = f"jdbc:h2:file:{data / 'registry'};WRITE_DELAY=0"
     return [f"-D{key}={value}" for key, value in properties.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryState:
+    """The state, written by the last process that started or stopped the registry."""
+
+    pid: int
+    port: int
+    version: str
+    storage: Storage = Storage.FILE
+    explicit: bool = False
+    """Whether it was started explicitly, so that the end of the last lease does not stop it."""
+
+    def as_explicit(self) -> RegistryState:
+        """Return the state of the same registry, started explicitly."""
+        return replace(self, explicit=True)
+
+    def as_stopped(self) -> RegistryState:
+        """Return the state to keep after the registry has stopped: its address and storage."""
+        return replace(self, explicit=False)
+
+
+RegistryFolder: TypeAlias = ServerFolder[RegistryState]
+
+
+def registry_folder(path: Path) -> RegistryFolder:
+    """Return the folder of the registry at ``path``."""
+    return ServerFolder(path, "registry", _parse)
+
+
+def _parse(fields: Mapping[str, Any]) -> RegistryState:
+    return RegistryState(**{**fields, "storage": Storage(fields["storage"])})

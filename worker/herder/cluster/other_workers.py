@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from worker.herder.inbox import Inbox
 from worker.herder.requests import Request, Steps
 from worker.membership.membership import Membership
-from worker.metrics.measurements import Owners
+from worker.peers.owner import OwnerClient
 from worker.stores.status.store import State, StatusStore
 
 __all__ = ["LIVE", "OtherWorkers"]
@@ -32,7 +32,7 @@ class OtherWorkers:
     """Asks the workers that run tasks of one connector, or any tasks. Without ``owners`` there are no other workers."""
 
     def __init__(
-        self, worker_id: str, statuses: StatusStore, membership: Membership, inbox: Inbox, owners: Owners | None
+        self, worker_id: str, statuses: StatusStore, membership: Membership, inbox: Inbox, owners: OwnerClient | None
     ) -> None:
         self._worker_id = worker_id
         self._statuses = statuses
@@ -41,7 +41,7 @@ class OtherWorkers:
         self._owners = owners
 
     def gather(
-        self, request: Request[Any], connector: str | None, ask: Callable[[Owners, str], Future[T]]
+        self, request: Request[Any], connector: str | None, ask: Callable[[OwnerClient, str], Future[T]]
     ) -> Steps[list[T]]:
         """Ask each worker by its URL, and return the answers that come in time."""
         asked = self._ask(connector, ask)
@@ -50,7 +50,7 @@ class OtherWorkers:
             yield self._inbox.all_done(asked.values(), _PATIENCE)
         return _answers(asked)
 
-    def _ask(self, connector: str | None, ask: Callable[[Owners, str], Future[T]]) -> dict[str, Future[T]]:
+    def _ask(self, connector: str | None, ask: Callable[[OwnerClient, str], Future[T]]) -> dict[str, Future[T]]:
         if self._owners is None or (leader := self._membership.leader_url) is None:
             return {}
         scheme = urlsplit(leader).scheme

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from worker.errors import ForbiddenError
 from worker.herder.cluster.fencing import Fencing
-from worker.herder.cluster.publishing import Publication
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.writes import Writes
 from worker.herder.requests import Request, Requests, Steps, answered, asked
 from worker.herder.settings import ClusterSettings
+from worker.peers.leader import Publication
 from worker.security.request_signatures import Nonces
 from worker.security.session_keys import SignedRequest, verify
 from worker.stores.config.store import ConfigStore, SessionKey

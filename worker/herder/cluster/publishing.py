@@ -20,21 +20,20 @@ from __future__ import annotations
 
 import itertools
 import logging
-import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from worker.errors import BadRequestError, ConflictError, RebalanceInProgressError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.inbox import Inbox, Later
 from worker.herder.requests import Attempt, Request, Requests, Steps
 from worker.membership.membership import Membership
-from worker.stores.config.store import ConfigStore, ConnectorEntry, SessionKey, TargetState
+from worker.peers.leader import LeaderClient, Publication
+from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
 
-__all__ = ["PUBLICATION_HEADER", "Leader", "Publication", "Publications", "Publishing"]
+__all__ = ["Publications", "Publishing"]
 
 logger = logging.getLogger(__name__)
 _FIRST_BACKOFF: Final = 0.25
@@ -43,36 +42,7 @@ _LONGEST_BACKOFF: Final = 60.0
 _LOOK_AGAIN: Final = 1.0
 _PROCESS_BYTES: Final = 8
 
-PUBLICATION_HEADER: Final = "X-Sluice-Publication"
-"""The header that carries :meth:`Publication.text`."""
-
-_TEXT: Final = re.compile(r"(\d{1,10}) ([0-9a-f]{1,32}) (\d{1,18})", re.ASCII)
-
 TaskConfigs: TypeAlias = tuple[Mapping[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """The number of a publication, with the sender's generation and process."""
-
-    generation: int
-    process: str
-    number: int
-
-    @classmethod
-    def parse(cls, text: str) -> Publication:
-        """Parse the result of :meth:`text`. Raises :class:`~worker.errors.BadRequestError` for any other text."""
-        found = _TEXT.fullmatch(text)
-        if found is None:
-            raise BadRequestError(
-                f"{PUBLICATION_HEADER} must be a generation, a process and a number, separated by spaces. Only workers "
-                "send it."
-            )
-        return cls(int(found[1]), found[2], int(found[3]))
-
-    def text(self) -> str:
-        """The value of the header."""
-        return f"{self.generation} {self.process} {self.number}"
 
 
 @dataclass(slots=True)
@@ -123,23 +93,6 @@ def _is_overtaken(publication: Publication, taken: _Taken) -> bool:
 Keep: TypeAlias = Callable[[Request[None], str, Sequence[Mapping[str, str]], Publication | None], Steps[None]]
 
 
-class Leader(Protocol):
-    """Sends requests to the leader, at its URL, for what only the leader may do. Requests are signed with ``key``."""
-
-    def post_task_configs(
-        self,
-        url: str,
-        connector: str,
-        configs: Sequence[Mapping[str, str]],
-        publication: Publication,
-        key: SessionKey | None,
-    ) -> Future[None]:
-        """Ask the leader to store a connector's task configs."""
-
-    def fence(self, url: str, connector: str, key: SessionKey | None) -> Future[None]:
-        """Ask the leader to fence the producers of a connector's former tasks."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """Task configs, and the connector configuration they were made from."""
@@ -161,7 +114,7 @@ class Publishing:
         membership: Membership,
         leadership: Leadership,
         inbox: Inbox,
-        leader: Leader | None,
+        leader: LeaderClient | None,
         keep: Keep,
         fail: Callable[[str, str], None],
     ) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from connect.errors import NotFoundError
 from worker.formatting import utc_text
-from worker.metrics.measurements import TaskMeasured
+from worker.peers.owner import TaskMeasured
 from worker.stores.config.store import ConnectorEntry
 from worker.stores.status.store import Skips, State, Status
 from worker.unit import Unit

@@ -19,7 +19,7 @@ from worker.errors import (
     UnknownConnectorError,
 )
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.cluster.publishing import Publication, Publications
+from worker.herder.cluster.publishing import Publications
 from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.drains import stop_connector
@@ -28,6 +28,7 @@ from worker.herder.inquiries import Inquiries
 from worker.herder.requests import Attempt, Request, Steps
 from worker.membership.membership import Membership
 from worker.messages import messages
+from worker.peers.leader import Publication
 from worker.stores.config.store import ConfigStore, TargetState
 
 __all__ = [

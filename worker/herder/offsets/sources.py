@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -27,8 +27,9 @@ from worker.herder.inquiries import Inquiries
 from worker.herder.requests import Steps
 from worker.messages import messages
 from worker.messages.messages import OffsetPairs
+from worker.stores.offset.service import OffsetService
 
-__all__ = ["OffsetLayers", "SourceOffsets", "layered", "may_have_own_topic", "reached"]
+__all__ = ["OffsetLayers", "layered", "may_have_own_topic", "reached"]
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -36,20 +37,10 @@ _OWN_TOPIC: Final = "offsets.storage.topic"
 _OTHER_CLUSTER: Final = "producer.override.bootstrap.servers"
 
 
-class SourceOffsets(Protocol):
-    """The worker's store of source offsets; both methods return immediately."""
-
-    def of_connector(self, connector: str) -> Future[OffsetPairs]:
-        """Return every source partition of a connector, with its offset."""
-
-    def alter(self, connector: str, offsets: OffsetPairs) -> Future[None]:
-        """Store these offsets; ``None`` deletes one."""
-
-
 class OffsetLayers:
     """Reads and writes the offsets of sources."""
 
-    def __init__(self, worker_props: Mapping[str, str], store: SourceOffsets, inquiries: Inquiries) -> None:
+    def __init__(self, worker_props: Mapping[str, str], store: OffsetService, inquiries: Inquiries) -> None:
         self._worker_props = dict(worker_props)
         self._store = store
         self._inquiries = inquiries

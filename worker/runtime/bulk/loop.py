@@ -31,7 +31,7 @@ from connect.internals.kafka.auth.rights import CONSUMER, explained, is_denial, 
 from connect.internals.kafka.settings.client import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.config.connector import SinkConnectorConfig
-from worker.metrics.histograms import PUT
+from worker.metrics.snapshot import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.bulk.loads import Loads

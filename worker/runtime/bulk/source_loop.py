@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from connect.bulk_source import BulkSourceTask
 from connect.errors import MissingError, RetriableError
-from worker.metrics.histograms import POLL
+from worker.metrics.snapshot import POLL
 from worker.runtime.bulk.loads import Loads
 from worker.runtime.bulk.plan import Plan
 from worker.runtime.bulk.source_context import BulkSourceTaskRuntimeContext

@@ -26,7 +26,7 @@ from confluent_kafka import KafkaError, Message
 from connect.bulk_source import Claim, TransactionOrders
 from connect.errors import ConnectError, RetriableError
 from connect.internals.chain.tolerance import StopRequested
-from connect.internals.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
+from connect.internals.delivery.delivery import PRODUCER_FAILURES, kafka_error
 from connect.internals.delivery.stored_offsets import offset_key, offset_value
 from connect.internals.kafka.settings.client import ClientProperties
 from worker.kafka.clients import roles

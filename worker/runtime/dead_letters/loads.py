@@ -36,7 +36,7 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.internals.chain.tolerance import ErrorCounts, Failure, StopRequested
 from connect.internals.crash import crash_point
-from connect.internals.delivery.producer_errors import kafka_error
+from connect.internals.delivery.delivery import kafka_error
 from connect.internals.kafka.auth.rights import PRODUCER, explained, is_denial, on_group, on_topic, on_transactional_id
 from connect.offset_set import OffsetSet
 from worker.errors import FencedError

@@ -20,8 +20,8 @@ from connect.internals.chain.specs import (
 from connect.internals.plugins import PluginEntry, PluginKind
 from connect.source import SourceConnector
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
-from worker.config.plugin_versions import CONNECTOR_VERSION, version_range
 from worker.config.unknown_keys import KeyOwner
+from worker.config.validators import CONNECTOR_VERSION, version_range
 from worker.runtime.assembly import Assembly
 
 __all__ = [

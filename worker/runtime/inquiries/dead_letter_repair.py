@@ -14,8 +14,7 @@ from worker.runtime.dead_letters.forms import PartForms, header_form
 from worker.runtime.dead_letters.queue import PREFIX
 from worker.runtime.dead_letters.reading import DeadLetterReader, ranges_of
 from worker.runtime.dead_letters.repair import Edit, changes_of
-from worker.runtime.dead_letters.replay import replayed
-from worker.runtime.dead_letters.trial import Trial
+from worker.runtime.dead_letters.replay import Trial, replayed
 from worker.runtime.inquiries.dead_letters import TOLERANT
 from worker.runtime.link import Link
 from worker.runtime.preview.documents import LimitedDocuments, RecordDocuments

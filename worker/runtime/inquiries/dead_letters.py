@@ -16,8 +16,7 @@ from worker.runtime.clients import Clients
 from worker.runtime.dead_letters.dead_letter import DeadLetterOrigins
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.dead_letters.reading import DeadLetterReader, ranges_after, ranges_of, ranges_to_replay, rest_of
-from worker.runtime.dead_letters.replay import TaskReplay, replayed
-from worker.runtime.dead_letters.trial import Trial
+from worker.runtime.dead_letters.replay import TaskReplay, Trial, replayed
 from worker.runtime.link import Link
 from worker.security.redaction import Redaction
 

@@ -9,7 +9,7 @@ from connect.config import ConfigKey, key_info
 from connect.errors import ConfigError, ConnectError, NotFoundError, PluginError
 from connect.internals.plugins import PluginKind, load_class
 from connect.providers import RefusedReferenceError
-from worker.config.plugin_versions import CONNECTOR_VERSION
+from worker.config.validators import CONNECTOR_VERSION
 from worker.errors import BadRequestError
 from worker.kafka.clients import roles
 from worker.messages import messages

@@ -23,7 +23,7 @@ from typing import Final
 
 from connect.errors import ConnectError
 from connect.internals.chain.tolerance import StopRequested
-from connect.internals.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
+from connect.internals.delivery.delivery import PRODUCER_FAILURES, kafka_error
 from connect.internals.kafka.clients import librdkafka
 from worker.kafka.clients import roles
 from worker.kafka.topics.admin import describe

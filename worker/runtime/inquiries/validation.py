@@ -23,9 +23,9 @@ from connect.internals.plugins import (
 from connect.internals.plugins.versions import VersionSpecError
 from worker.config.connector import COMMON, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.file_access import refused_schema_file
-from worker.config.plugin_versions import CONNECTOR_VERSION
 from worker.config.restarts import RestartConfig
 from worker.config.spark_policy import refused_spark_keys
+from worker.config.validators import CONNECTOR_VERSION
 from worker.kafka.clients import roles
 from worker.kafka.topics.creation import refused_topic_creation
 from worker.messages import messages

@@ -32,7 +32,7 @@ from connect.sink import SinkTask
 from worker.config.connector import SinkConnectorConfig
 from worker.formatting import counted
 from worker.messages import messages
-from worker.metrics.histograms import PUT
+from worker.metrics.snapshot import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control

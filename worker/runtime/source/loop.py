@@ -28,15 +28,14 @@ from connect.data import Offset, SourceBatch, SourceRecord
 from connect.errors import ConnectError, MissingError, RetriableError
 from connect.internals.chain.source import by_source_partition
 from connect.internals.chain.tolerance import Failure, Stage, StopRequested, Tolerance
-from connect.internals.delivery.delivery import Delivery
+from connect.internals.delivery.delivery import PRODUCER_FAILURES, Delivery, kafka_error
 from connect.internals.delivery.outcomes import Refusal
-from connect.internals.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
 from connect.internals.delivery.submissions import Receipt, SentRecords, Submission
 from connect.internals.kafka.auth.rights import PRODUCER, explained, on_topic
 from connect.internals.plugins import class_name
 from connect.source import SourceTask
 from worker.messages import messages
-from worker.metrics.histograms import POLL
+from worker.metrics.snapshot import POLL
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control

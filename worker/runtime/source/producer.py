@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, Producer, TopicPartition
 
 from connect.errors import ConnectError
 from connect.internals.chain.tolerance import StopRequested
-from connect.internals.delivery.producer_errors import PRODUCER_FAILURES, kafka_error
+from connect.internals.delivery.delivery import PRODUCER_FAILURES, kafka_error
 from connect.internals.kafka.auth.rights import PRODUCER, explained, on_transactional_id
 from worker.errors import FencedError
 from worker.stores.offset.store import NO_OFFSET_KEY

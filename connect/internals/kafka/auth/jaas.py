@@ -1,15 +1,19 @@
-"""Parsing of ``sasl.jaas.config``: a Java login module, a control flag, options, a semicolon."""
+"""Parsing of ``sasl.jaas.config`` (a Java login module, a control flag, options, a semicolon), and its secrets.
+
+The secrets are those of all settings of Kafka clients, under any prefix.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from connect.config.password import HIDDEN
 from connect.errors import ConfigError
 
-__all__ = ["JAAS_CONFIG", "LoginModule", "parse_jaas_config"]
+__all__ = ["JAAS_CONFIG", "LoginModule", "client_secrets", "parse_jaas_config"]
 
 JAAS_CONFIG = "sasl.jaas.config"
 
@@ -108,3 +112,38 @@ def _malformed(what: str, position: int) -> ConfigError:
         f"{what} (at character {position + 1}). Write it as "
         '<login module class> required username="<user>" password="<password>";',
     )
+
+
+_SECRET_KEYS: Final = (
+    JAAS_CONFIG,
+    "sasl.oauthbearer.assertion.private.key.passphrase",
+    "sasl.oauthbearer.assertion.private.key.pem",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.config",
+    "sasl.password",
+    "ssl.key.password",
+    "ssl.key.pem",
+    "ssl.keystore.key",
+    "ssl.keystore.password",
+    "ssl.truststore.password",
+)
+_SECRET_OPTIONS: Final = ("password", "secret", "key", "token")
+
+
+def client_secrets(props: Mapping[str, str]) -> Iterator[str]:
+    """Yield the secrets in the client settings of a worker or connector, whose keys may have prefixes."""
+    for key, value in props.items():
+        if key.endswith(_SECRET_KEYS):
+            yield value
+            if key.endswith(JAAS_CONFIG):
+                yield from _option_secrets(value)
+
+
+def _option_secrets(jaas_config: str) -> Iterator[str]:
+    """Yield the secrets in a login module's options, which could also appear on their own."""
+    try:
+        options = parse_jaas_config(jaas_config).options
+    except ConfigError:
+        return
+    yield from (value for name, value in options.items() if name.lower().endswith(_SECRET_OPTIONS))

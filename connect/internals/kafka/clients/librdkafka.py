@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from connect.errors import ConnectError, RetriableError
+from connect.internals.kafka.auth.jaas import client_secrets
 from connect.internals.kafka.auth.rights import explained, is_login_refused
 from connect.internals.kafka.clients.statistics import CONSUMER, PRODUCER, TakeStatistics, reading
 from connect.internals.kafka.settings.client import ClientProperties
-from connect.internals.kafka.settings.secrets import client_secrets
 
 __all__ = [
     "UNREACHABLE",

@@ -27,8 +27,7 @@ from connectors.spark.decoding.kafka_reader import KafkaReader
 from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.decoding.placement import FOLDER_COLUMN
 from connectors.spark.decoding.plugins import chain_properties, has_transformations
-from connectors.spark.decoding.progress_marks import MARKS
-from connectors.spark.decoding.report import LoadStop, Reports
+from connectors.spark.decoding.report import MARKS, LoadStop, Reports
 from connectors.spark.decoding.row_limits import RowLimits
 from connectors.spark.jobs.jobs import Jobs, Work
 from connectors.spark.jobs.progress import LoadProgress

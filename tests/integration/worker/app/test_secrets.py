@@ -108,7 +108,7 @@ def test_a_source_that_tells_all_tells_no_secret(
     answers = [created.text] if created.status_code >= 400 else []
     if stage in ("check", "validate"):
         assert created.status_code >= 400
-        assert "told" in created.text
+        assert "leaked" in created.text
     else:
         assert created.status_code == 201, created.text
         answers.append(json.dumps(wait_until("it has told", lambda: told(worker, stage, f"teller-{stage}"))))
@@ -151,11 +151,11 @@ def test_the_dead_letters_of_a_sink_that_tells_all_tell_no_secret(
     (record,) = wait_until("it is in the queue", lambda: read_topic(bootstrap, queue))
     headers = {name: value.decode() for name, value in record.headers()}
     for name in ("message", "stacktrace"):
-        assert "told" in headers[f"__connect.errors.exception.{name}"]
+        assert "leaked" in headers[f"__connect.errors.exception.{name}"]
         assert "[hidden]" in headers[f"__connect.errors.exception.{name}"]
     listed = requests.get(f"{url}connectors/sink-{topic}/dlq", timeout=60)
     assert listed.ok, listed.text
-    assert "told" in listed.text
+    assert "leaked" in listed.text
     replayed = requests.post(f"{url}connectors/sink-{topic}/dlq/replay", json={"to": "task"}, timeout=60)
     shown = everywhere(worker, f"sink-{topic}", "dlq", "dlq/0:0")
     hold_no_secret(worker.log(), listed.text, replayed.text, *headers.values(), *shown)
@@ -184,5 +184,5 @@ def told(worker: StandaloneWorker, stage: str, name: str) -> dict[str, Any] | No
     status = worker.status(name)
     if stage == "log":
         log = worker.log()
-        return status if "Thread " in log and log.count("told {") >= 3 and f"[{name}|task-0]" in log else None
-    return status if "told" in json.dumps(status) else None
+        return status if "Thread " in log and log.count("leaked {") >= 3 and f"[{name}|task-0]" in log else None
+    return status if "leaked" in json.dumps(status) else None

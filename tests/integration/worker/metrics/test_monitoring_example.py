@@ -17,7 +17,7 @@ import yaml
 
 from equipment.snapshots import SINK, scraped, snapshot
 from worker.metrics.catalogue import TASK_METRICS
-from worker.metrics.histograms import BOUNDS
+from worker.metrics.snapshot import BOUNDS
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "monitoring"
 PROMTOOL = os.environ.get("PROMTOOL") or shutil.which("promtool")

@@ -14,7 +14,7 @@ from connect.data import Schema, SourceBatch, SourceRecord
 from connect.errors import ConfigError, ConnectError
 from connect.testing import run_source
 from connectors.datagen import DatagenConfig, DatagenConnector, DatagenTask, DatagenTaskConfig
-from connectors.datagen.pace import Pace
+from connectors.datagen.source import Pace
 
 Context = Callable[..., Any]
 PROPS = {"kafka.topic": "rows", "quickstart": "pageviews", "max.interval": "0", "random.seed": "7"}

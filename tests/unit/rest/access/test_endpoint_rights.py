@@ -17,8 +17,9 @@ from rest.access.rights import NEEDS, InBody, Who, need_of
 from rest.access.sign_in import SignIn
 from rest.app import create_app
 from rest.openapi import openapi_document
-from rest.peers.forwarding import Forwarding, Peers
+from rest.peers.forwarding import MOST_FORWARDS, Forwarding
 from worker.herder.herder import Herder
+from worker.peers.client import PeerClient
 from worker.security.permissions import OF_WORKER, Right, Roles, Target, parse_roles
 from worker.security.principals import Principal
 from worker.security.users import Users
@@ -119,7 +120,7 @@ def test_every_operation_of_the_document_has_a_rule() -> None:
 
 
 def test_every_route_has_a_rule() -> None:
-    peers = Peers(None, 1.0)
+    peers = PeerClient(None, 1.0, MOST_FORWARDS)
     app = create_app(ClusterHerder({}), "cluster", forwarding=Forwarding(peers))
     peers.close()
     undecided = []

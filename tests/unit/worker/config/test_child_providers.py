@@ -51,7 +51,7 @@ def test_a_plugin_gives_the_values_of_the_worker_file_from_another_process(
         ("hang", "it did not answer within 2 s"),
         ("die", "its process exited with status 3"),
         ("refuse", "the vault is sealed"),
-        ("fail", "it failed: ValueError: told"),
+        ("fail", "it failed: ValueError: leaked"),
     ],
 )
 def test_a_provider_that_gives_nothing_is_told_with_its_name_and_the_key(path: str, reason: str) -> None:
@@ -62,7 +62,7 @@ def test_a_provider_that_gives_nothing_is_told_with_its_name_and_the_key(path: s
         provider.get(path, {"password"})
     text = str(raised.value)
     assert text.startswith(
-        f"Invalid value {reference} for configuration ssl.key.password: Config provider vault (TellingProvider) "
+        f"Invalid value {reference} for configuration ssl.key.password: Config provider vault (LeakingProvider) "
         f"could not look a value up: {reason}"
     )
     assert "config.providers.vault.param.*" in text

@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from worker.embedded.leases import ServerLease, count_leases
+from worker.embedded.server import ServerLease, count_leases
 
 HOLD = """
 import sys
 from pathlib import Path
-from worker.embedded.leases import ServerLease
+from worker.embedded.server import ServerLease
 lease = ServerLease(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

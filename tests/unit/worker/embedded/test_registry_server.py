@@ -11,8 +11,13 @@ import pytest
 from connect.errors import ConfigError, ConnectError
 from worker.embedded.ports import any_port, is_free
 from worker.embedded.registry.application import registry_archive, unpacked
-from worker.embedded.registry.folder import RegistryState, registry_folder
-from worker.embedded.registry.settings import RegistryServerConfig, Storage, system_properties
+from worker.embedded.registry.settings import (
+    RegistryServerConfig,
+    RegistryState,
+    Storage,
+    registry_folder,
+    system_properties,
+)
 
 
 def archive(folder: Path, *names: str) -> Path:

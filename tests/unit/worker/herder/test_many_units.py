@@ -9,11 +9,11 @@ from connect.internals.plugins import PluginRegistry
 from equipment.waiting import wait_until
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
-from worker.herder.offsets.sources import SourceOffsets
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
 from worker.messages import messages
 from worker.stores.config.store import MemoryConfigStore
+from worker.stores.offset.service import OffsetService
 from worker.stores.status.store import MemoryStatusStore, State
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.notices import Changed, Notice, Published
@@ -65,7 +65,7 @@ def test_what_many_units_say_at_once_is_looked_at_together() -> None:
     place, configs, statuses = Place(), MemoryConfigStore(), MemoryStatusStore()
     herder = Herder(
         WorkerSettings({}, "host:8083"),
-        Stores(configs, statuses, cast("SourceOffsets", None)),
+        Stores(configs, statuses, cast("OffsetService", None)),
         Inbox(),
         place,
         lambda notify: cast("Supervisor", Processes(notify)),

@@ -10,8 +10,7 @@ from equipment.growth import assert_grows_evenly
 from equipment.snapshots import HERE, SINK, scraped, snapshot, use
 from worker.metrics.catalogue import Dialect
 from worker.metrics.families import families
-from worker.metrics.histograms import BOUNDS, PUT
-from worker.metrics.snapshot import OwnSeries, OwnValue, Snapshot
+from worker.metrics.snapshot import BOUNDS, PUT, OwnSeries, OwnValue, Snapshot
 from worker.metrics.text import exposition
 from worker.stores.status.store import State, Status
 from worker.unit import Unit

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from equipment.fakes.herding import Place, WorkedInbox
-from worker.metrics.measurements import Measurements, TaskMeasured, Values
+from worker.metrics.measurements import Measurements, Values
+from worker.peers.owner import TaskMeasured
 from worker.stores.status.store import Hang, MemoryStatusStore, State, Status
 from worker.unit import Unit
 

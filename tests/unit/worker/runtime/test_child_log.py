@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection, Pipe
 
 import pytest
 
-from connect.internals.kafka.settings.secrets import client_secrets
+from connect.internals.kafka.auth.jaas import client_secrets
 from worker.messages import messages
 from worker.messages.messages import LogRecord, decode
 from worker.runtime.link import Line, Link

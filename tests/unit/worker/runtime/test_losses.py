@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.internals.chain.tolerance import ErrorCounts
-from worker.messages.notes import Skipped
+from worker.messages.messages import Skipped
 from worker.runtime.losses import Losses
 
 

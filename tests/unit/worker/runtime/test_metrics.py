@@ -8,7 +8,7 @@ from connect.internals.chain.tolerance import ErrorCounts
 from connect.measurement import Measurement
 from worker.messages import messages
 from worker.messages.messages import Metrics, Unchanged
-from worker.metrics.histograms import POLL
+from worker.metrics.snapshot import POLL
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
 from worker.runtime.reports import ReportPace
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.metrics.histograms import BOUNDS, COMMIT, LATENCY, PUT
+from worker.metrics.snapshot import BOUNDS, COMMIT, LATENCY, PUT
 from worker.runtime.timings import Timings, Window
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from connect.errors import ConnectError
 from worker.config.connector import ConnectorConfig
-from worker.messages.notes import Waiting
+from worker.messages.messages import Waiting
 from worker.runtime.waits import Waits
 
 MISSING = "Folder /zq does not exist."

@@ -7,9 +7,8 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from connect.kits.sql.address import Address
 from connect.kits.sql.driver import NUMBER, SECONDS, Change, Driver, milliseconds, one_of, same, when
-from connect.kits.sql.hosts import HERE, SOCKET_OPTION, HostGuard
+from connect.kits.sql.hosts import HERE, SOCKET_OPTION, Address, HostGuard
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from connect.errors import ConnectError
-from connect.kits.sql.address import Address
 from connect.kits.sql.databases.postgresql.errors import connect_with_state, is_transient, is_transient_state
 from connect.kits.sql.driver import NUMBER, SECONDS, Change, Driver, Options, one_of, same, when
-from connect.kits.sql.hosts import HERE, HostGuard, is_socket
+from connect.kits.sql.hosts import HERE, Address, HostGuard, is_socket
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect

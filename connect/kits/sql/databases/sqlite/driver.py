@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from connect.kits.sql.address import Address
 from connect.kits.sql.driver import NUMBER, SECONDS, Change, Driver, same
-from connect.kits.sql.hosts import HostGuard
+from connect.kits.sql.hosts import Address, HostGuard
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -10,7 +10,6 @@ import pytest
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.herder.cluster.fencing import Fencing, producers_to_fence
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.cluster.publishing import Publication
 from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.inbox import Action, Deferred
 from worker.herder.inquiries import Inquiries
@@ -18,6 +17,7 @@ from worker.herder.requests import Request, Steps
 from worker.herder.settings import ClusterSettings, WorkerSettings
 from worker.messages import messages
 from worker.messages.messages import Inquiry
+from worker.peers.leader import Publication
 from worker.processes.lease import Lease
 from worker.stores.config.store import MemoryConfigStore, SessionKey
 from worker.supervisor.notices import Answered

@@ -10,9 +10,10 @@ import pytest
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.errors import BadRequestError, ForwardingError, RebalanceInProgressError
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.cluster.publishing import Publication, Publications, Publishing
+from worker.herder.cluster.publishing import Publications, Publishing
 from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.writes import Writes
+from worker.peers.leader import Publication
 from worker.stores.config.store import ConfigChange, MemoryConfigStore, SessionKey, TargetState, TasksChanged
 
 CONFIG = {"name": "source"}

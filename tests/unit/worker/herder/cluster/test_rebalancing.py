@@ -15,7 +15,6 @@ from connect.internals.plugins import PluginRegistry
 from equipment.fakes.herding import Clock, Place, WorkedInbox
 from equipment.waiting import wait_until
 from worker.errors import NotAssignedError, NotLeaderError, UnavailableError
-from worker.herder.cluster.publishing import Publication
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.inquiries import Inquiries
@@ -23,6 +22,7 @@ from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
 from worker.membership.events import Division, Joined, Lost, Refused
 from worker.messages import messages
 from worker.messages.messages import decode, encode
+from worker.peers.leader import Publication
 from worker.processes.clock import LONG_AGO
 from worker.processes.lease import Lease
 from worker.stores.config.store import ConfigSnapshot, MemoryConfigStore, SessionKey

@@ -11,10 +11,10 @@ import pytest
 from connect.errors import NotFoundError
 from connect.internals.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
-from rest.peers.owner import tasks_measured
 from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.messages import messages
-from worker.metrics.measurements import Measurements, TaskMeasured
+from worker.metrics.measurements import Measurements
+from worker.peers.owner import TaskMeasured, tasks_measured
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.unit import Unit

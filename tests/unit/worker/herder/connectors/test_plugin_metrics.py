@@ -12,12 +12,12 @@ import pytest
 from connect.errors import NotFoundError
 from connect.internals.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
-from rest.peers.owner import own_numbers
 from worker.herder.cluster.other_workers import OtherWorkers
 from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.herder.connectors.plugin_metrics import PluginMetrics
 from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import OwnSeries, OwnValue
+from worker.peers.owner import own_numbers
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.unit import Unit

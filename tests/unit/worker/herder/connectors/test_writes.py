@@ -13,7 +13,6 @@ from connect.internals.plugins import PluginRegistry
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.errors import ConflictError, InvalidConnectorError, NotLeaderError
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.cluster.publishing import Publication
 from worker.herder.connectors.change_queue import ChangeQueue
 from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.herder.connectors.writes import Writes
@@ -22,6 +21,7 @@ from worker.herder.requests import Request, Steps
 from worker.messages import messages
 from worker.messages.messages import Inquiry
 from worker.metrics.measurements import Measurements
+from worker.peers.leader import Publication
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
 from worker.supervisor.notices import Answered

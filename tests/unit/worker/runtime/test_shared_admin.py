@@ -7,7 +7,7 @@ import weakref
 
 from connect.internals.kafka.clients import librdkafka
 from connect.internals.kafka.settings.client import ClientProperties
-from worker.kafka.clients.shared_admin import shared_admin
+from worker.runtime.clients import shared_admin
 
 
 def settings(**more: str) -> ClientProperties:

@@ -5,24 +5,25 @@ Both are repeated if there is no answer, and both are idempotent: a crash on eit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import quote
 
 import orjson
 
 from connect.errors import ConnectError, NotFoundError
-from rest.http.paths import escaped
-from rest.peers.forwarding import Peers
-from rest.peers.identities import worker_headers
 from worker.errors import BadRequestError, ForbiddenError, RebalanceInProgressError, UnavailableError
-from worker.herder.cluster.publishing import PUBLICATION_HEADER, Publication
+from worker.peers.client import PeerClient
+from worker.security.request_signatures import worker_headers
 from worker.security.session_keys import MISSING_SIGNATURE, sign
 from worker.stores.config.store import SessionKey
 
-__all__ = ["LeaderClient"]
+__all__ = ["PUBLICATION_HEADER", "LeaderClient", "Publication"]
 
 _THREADS: Final = 4
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -34,6 +35,35 @@ _ERRORS: Final[Mapping[int, Callable[[str], ConnectError]]] = {
     HTTPStatus.SERVICE_UNAVAILABLE: UnavailableError,
 }
 
+PUBLICATION_HEADER: Final = "X-Sluice-Publication"
+"""The header that carries :meth:`Publication.text`."""
+
+_TEXT: Final = re.compile(r"(\d{1,10}) ([0-9a-f]{1,32}) (\d{1,18})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """The number of a publication, with the sender's generation and process."""
+
+    generation: int
+    process: str
+    number: int
+
+    @classmethod
+    def parse(cls, text: str) -> Publication:
+        """Parse the result of :meth:`text`. Raises :class:`~worker.errors.BadRequestError` for any other text."""
+        found = _TEXT.fullmatch(text)
+        if found is None:
+            raise BadRequestError(
+                f"{PUBLICATION_HEADER} must be a generation, a process and a number, separated by spaces. Only workers "
+                "send it."
+            )
+        return cls(int(found[1]), found[2], int(found[3]))
+
+    def text(self) -> str:
+        """The value of the header."""
+        return f"{self.generation} {self.process} {self.number}"
+
 
 class LeaderClient:
     """Sends requests to the leader from its own threads; futures fail with a :class:`~connect.errors.ConnectError`.
@@ -43,7 +73,7 @@ class LeaderClient:
     body alone, and gets one when it refuses the first.
     """
 
-    def __init__(self, peers: Peers, algorithm: str, worker_id: str = "") -> None:
+    def __init__(self, peers: PeerClient, algorithm: str, worker_id: str = "") -> None:
         self._peers = peers
         self._algorithm = algorithm
         self._worker_id = worker_id
@@ -63,11 +93,13 @@ class LeaderClient:
         """
         body = orjson.dumps([dict(config) for config in configs])
         headers = {PUBLICATION_HEADER: publication.text()}
-        return self._submit("POST", f"{url.rstrip('/')}/connectors/{escaped(connector)}/tasks", body, key, headers)
+        return self._submit(
+            "POST", f"{url.rstrip('/')}/connectors/{quote(connector, safe='')}/tasks", body, key, headers
+        )
 
     def fence(self, url: str, connector: str, key: SessionKey | None) -> Future[None]:
         """Ask the leader at ``url`` to fence the earlier source tasks of a connector."""
-        return self._submit("PUT", f"{url.rstrip('/')}/connectors/{escaped(connector)}/fence", b"", key)
+        return self._submit("PUT", f"{_connector_url(url, connector)}/fence", b"", key)
 
     def close(self) -> None:
         """Cancel the requests that have not begun; those under way finish on their own."""
@@ -87,6 +119,10 @@ class LeaderClient:
         if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
             kind = _ERRORS.get(answer.status, ConnectError)
             raise kind(f"The leader answered {method} {url} with {answer.status}: {_message(answer.body)}")
+
+
+def _connector_url(url: str, connector: str) -> str:
+    return f"{url.rstrip('/')}/connectors/{quote(connector, safe='')}"
 
 
 def _message(body: bytes) -> str:

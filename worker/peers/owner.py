@@ -8,22 +8,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import quote
 
 import orjson
 
 from connect.errors import ConnectError
-from rest.http.paths import escaped
-from rest.peers.forwarding import Peers
-from rest.peers.identities import worker_headers
 from worker.metrics.history import Part, Series
-from worker.metrics.measurements import TaskMeasured
+from worker.peers.client import PeerClient
+from worker.security.request_signatures import worker_headers
 from worker.stores.config.store import SessionKey
 
-__all__ = ["OwnerClient", "history_part", "own_numbers", "tasks_measured"]
+__all__ = ["OwnerClient", "TaskMeasured", "history_part", "own_numbers", "tasks_measured"]
 
 T = TypeVar("T")
 _THREADS: Final = 4
+
+
+class TaskMeasured(NamedTuple):
+    """The latest measurements of a task: its values, and its loads if it is a bulk sink.
+
+    ``old`` are those values that were true only at ``at``, in ISO 8601: the rates and the lag of a task that has ended,
+    hangs, or has not reported for a while.
+    """
+
+    values: Mapping[str, float] | None
+    loads: Mapping[str, Any] | None
+    old: Mapping[str, float] | None = None
+    at: str | None = None
 
 
 class OwnerClient:
@@ -35,7 +47,7 @@ class OwnerClient:
 
     def __init__(
         self,
-        peers: Peers,
+        peers: PeerClient,
         key: Callable[[], SessionKey | None] = lambda: None,
         algorithm: str = "HmacSHA256",
         worker_id: str = "",
@@ -48,17 +60,17 @@ class OwnerClient:
 
     def measured(self, url: str, connector: str) -> Future[Mapping[int, TaskMeasured]]:
         """Query the metrics and loads of a connector's tasks at the worker at ``url``."""
-        path = f"{url}connectors/{escaped(connector)}/status?forward=false"
+        path = f"{url}connectors/{quote(connector, safe='')}/status?forward=false"
         return self._threads.submit(self._ask, path, self._key(), tasks_measured)
 
     def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
         """Query the history of the tasks of one connector, or of all, at the worker at ``url``."""
-        path = "history" if connector is None else f"connectors/{escaped(connector)}/history"
+        path = "history" if connector is None else f"connectors/{quote(connector, safe='')}/history"
         return self._threads.submit(self._ask, f"{url}{path}?step={step}&forward=false", self._key(), history_part)
 
     def own_numbers(self, url: str, connector: str) -> Future[list[dict[str, Any]]]:
         """Query the measurements that plugins make in a connector's tasks at the worker at ``url``."""
-        path = f"{url}connectors/{escaped(connector)}/measurements?forward=false"
+        path = f"{url}connectors/{quote(connector, safe='')}/measurements?forward=false"
         return self._threads.submit(self._ask, path, self._key(), own_numbers)
 
     def close(self) -> None:
