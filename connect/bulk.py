@@ -289,7 +289,7 @@ class BulkSinkTask(Task[C], Generic[C]):
     def begin_anew(self, topic: str) -> bool:  # noqa: ARG002
         """Forget the offsets of a topic, because it was deleted and created again.
 
-        Returns whether the task can load the new topic. If not, as by default, the task fails: the target's offsets are
+        Return whether the task can load the new topic. If not, as by default, the task fails: the target's offsets are
         those of the former topic.
         """
         return False

@@ -127,7 +127,7 @@ class BulkSourceTaskContext(BulkTaskContext, Protocol):
     def create_topics(self, topics: Iterable[str]) -> Mapping[str, int | None]:
         """Create those of ``topics`` that are missing, as the ``topic.creation.*`` keys say. Call it before publishing.
 
-        Returns the largest batch in bytes that each topic accepts, ``None`` where the producer makes none that large.
+        Return the largest batch in bytes that each topic accepts, ``None`` where the producer makes none that large.
         Waits while the brokers cannot be reached; raises :class:`~connect.errors.RetriableError` if the task must stop
         meanwhile.
         """

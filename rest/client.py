@@ -124,7 +124,7 @@ class RestClient:
 
 
 def _breaks_off(error: BaseException) -> bool:
-    """Whether something took the connection, and closed it or sent what is not HTTP."""
+    """Return whether something took the connection, and closed it or sent what is not HTTP."""
     parts = [error, *(part for part in error.args if isinstance(part, BaseException))]
     deeper = [part for each in parts[1:] for part in each.args if isinstance(part, BaseException)]
     return any(isinstance(part, HTTPException | ConnectionResetError) for part in (*parts, *deeper))

@@ -96,7 +96,7 @@ class _JsonLines(logging.Formatter):
 
 
 def _unit(context: str) -> tuple[str | None, int | None]:
-    """The connector that a context names, and the task number."""
+    """Return the connector that a context names, and the task number."""
     connector, mark, part = context.rpartition("|")
     if not mark:
         return None, None
@@ -120,7 +120,7 @@ def log_as_json(redaction: Redaction) -> None:
 def configure_logging(level: int = logging.INFO, place: str = "") -> RecentLog:
     """Write the log to standard error, in colours if that is a terminal and ``NO_COLOR`` is not set.
 
-    Returns the log of connectors that is kept in memory. ``place`` is shown before each context if several workers
+    Return the log of connectors that is kept in memory. ``place`` is shown before each context if several workers
     write to one log.
     """
     handler = logging.StreamHandler()

@@ -111,7 +111,7 @@ def _at_and_below(name: str) -> Iterator[str]:
 
 
 def _quiet(name: str, asked: str) -> int:
-    """The level below which a library's logger stays quiet unless it is named."""
+    """Return the level below which a library's logger stays quiet unless it is named."""
     library = name.partition(".")[0]
     return logging.NOTSET if asked.partition(".")[0] == library else _QUIET.get(library, logging.NOTSET)
 

@@ -61,7 +61,7 @@ class Lazy(Sequence[T]):
         self._values: Sequence[T] | None = None
 
     def values(self) -> Sequence[T]:
-        """The elements."""
+        """Return the elements."""
         if self._values is None:
             assert self._compute is not None
             self._values = self._compute()

@@ -165,32 +165,32 @@ class Schema:
 
     @classmethod
     def int8(cls, **attributes: Any) -> Schema:
-        """A whole number of 8 bits."""
+        """Return a whole number of 8 bits."""
         return cls(Type.INT8, **attributes)
 
     @classmethod
     def int16(cls, **attributes: Any) -> Schema:
-        """A whole number of 16 bits."""
+        """Return a whole number of 16 bits."""
         return cls(Type.INT16, **attributes)
 
     @classmethod
     def int32(cls, **attributes: Any) -> Schema:
-        """A whole number of 32 bits."""
+        """Return a whole number of 32 bits."""
         return cls(Type.INT32, **attributes)
 
     @classmethod
     def int64(cls, **attributes: Any) -> Schema:
-        """A whole number of 64 bits."""
+        """Return a whole number of 64 bits."""
         return cls(Type.INT64, **attributes)
 
     @classmethod
     def float32(cls, **attributes: Any) -> Schema:
-        """A floating point number of single precision."""
+        """Return a floating point number of single precision."""
         return cls(Type.FLOAT32, **attributes)
 
     @classmethod
     def float64(cls, **attributes: Any) -> Schema:
-        """A floating point number of double precision."""
+        """Return a floating point number of double precision."""
         return cls(Type.FLOAT64, **attributes)
 
     @classmethod
@@ -210,17 +210,17 @@ class Schema:
 
     @classmethod
     def array(cls, value_schema: Schema, **attributes: Any) -> Schema:
-        """A list whose elements have the schema ``value_schema``."""
+        """Return a list whose elements have the schema ``value_schema``."""
         return cls(Type.ARRAY, value_schema=value_schema, **attributes)
 
     @classmethod
     def map(cls, key_schema: Schema, value_schema: Schema, **attributes: Any) -> Schema:
-        """A map whose keys have the schema ``key_schema`` and whose values have ``value_schema``."""
+        """Return a map whose keys have the schema ``key_schema`` and whose values have ``value_schema``."""
         return cls(Type.MAP, key_schema=key_schema, value_schema=value_schema, **attributes)
 
     @classmethod
     def struct(cls, fields: Mapping[str, Schema] | Iterable[Field], **attributes: Any) -> Schema:
-        """A record of named fields, in order. Its values are dicts."""
+        """Return a record of named fields, in order. Its values are dicts."""
         return cls(Type.STRUCT, fields=fields, **attributes)
 
     # -- reading -------------------------------------------------------------------------------------------

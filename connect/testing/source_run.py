@@ -102,7 +102,7 @@ def run_splits(
 ) -> list[SourceRecord] | None:
     """Read the splits that a source connector makes now, one after the other, each to its end.
 
-    Returns ``None`` if the source cannot be divided. It starts after ``offsets``, which are updated with what was read.
+    Return ``None`` if the source cannot be divided. It starts after ``offsets``, which are updated with what was read.
     Raises ``TimeoutError`` if a split does not reach its end.
     """
     kept = offsets if offsets is not None else StoredOffsets()

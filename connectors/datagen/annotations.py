@@ -50,11 +50,11 @@ class Annotations:
         return sorted(self.given.keys() - _KNOWN)
 
     def has(self, name: str) -> bool:
-        """Whether the annotation is present."""
+        """Return whether the annotation is present."""
         return self.given.get(name) is not None
 
     def options(self) -> Sequence[Any]:
-        """The values to choose from."""
+        """Return the values to choose from."""
         found = self.given["options"]
         if isinstance(found, Mapping):
             raise self.refused("options", "reading options from a file is not supported; list the values")
@@ -63,7 +63,7 @@ class Annotations:
         return found
 
     def keys(self) -> Annotations:
-        """The annotations for the keys of a map."""
+        """Return the annotations for the keys of a map."""
         found = self.given.get("keys", {})
         if not isinstance(found, Mapping):
             raise self.refused("keys", 'give an object, such as {"regex": "[a-z]{3}"}')
@@ -77,7 +77,7 @@ class Annotations:
         return found
 
     def odds(self, default: float) -> float:
-        """A probability."""
+        """Return a probability."""
         found = self.given.get("odds", default)
         if not _is_number(found) or not 0 <= found <= 1:
             raise self.refused("odds", "give a number from 0 to 1")
@@ -109,7 +109,7 @@ class Annotations:
         return int(least), int(longest)
 
     def iteration(self) -> Iteration:
-        """The series as written; the type checks whether its numbers must be integers."""
+        """Return the series as written; the type checks whether its numbers must be integers."""
         found = self.given["iteration"]
         numbers = found.values() if isinstance(found, Mapping) else ["?"]
         if not isinstance(found, Mapping) or "start" not in found or not all(map(_is_number, numbers)):

@@ -107,11 +107,11 @@ class DatagenTask(SourceTask[DatagenTaskConfig]):
         return self._batch(count)
 
     def drained(self) -> bool:
-        """Whether all records of ``iterations`` have been generated."""
+        """Return whether all records of ``iterations`` have been generated."""
         return self._is_drained
 
     def remaining(self) -> Mapping[str, int]:
-        """The number of records left to generate, if it is limited."""
+        """Return the number of records left to generate, if it is limited."""
         return {"records": max(0, self.config.iterations - self._place.iteration)} if self.config.iterations > 0 else {}
 
     def stop(self) -> None:

@@ -128,7 +128,7 @@ def fingerprint_of(head: bytes) -> str:
 
 
 def has_fingerprint(head: bytes, fingerprint: str) -> bool:
-    """Whether a file that begins with ``head`` has that fingerprint; it may have grown since."""
+    """Return whether a file that begins with ``head`` has that fingerprint; it may have grown since."""
     length, _, _ = fingerprint.partition(":")
     if not length.isdecimal():
         return fingerprint == ""

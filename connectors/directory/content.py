@@ -49,7 +49,7 @@ class Content:
         return fingerprint_of(self._head)
 
     def has_fingerprint(self, fingerprint: str) -> bool:
-        """Whether the file has that fingerprint; it may have grown since."""
+        """Return whether the file has that fingerprint; it may have grown since."""
         return has_fingerprint(self._head, fingerprint)
 
     @property
@@ -58,7 +58,7 @@ class Content:
         return os.fstat(self._file.fileno()).st_size
 
     def is_settled(self, settle_seconds: float) -> bool:
-        """Whether the file has not changed for that long."""
+        """Return whether the file has not changed for that long."""
         return time.time() - modified_ns(os.fstat(self._file.fileno())) / NANOSECONDS >= settle_seconds
 
     def seek(self, position: int) -> bool:
@@ -98,7 +98,7 @@ class Content:
 
 
 def is_compressed(path: str) -> bool:
-    """Whether the file must be complete before any of it can be read."""
+    """Return whether the file must be complete before any of it can be read."""
     return path.lower().endswith((".gz", ".zip"))
 
 

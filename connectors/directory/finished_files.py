@@ -32,7 +32,7 @@ class FinishedFile:
     has_reports: bool
 
     def is_committed(self, offsets: Sequence[Offset | None]) -> bool:
-        """Whether the committed offsets, one for each place, are those of the last rows."""
+        """Return whether the committed offsets, one for each place, are those of the last rows."""
         return all(
             offset is not None
             and offset.get("position") == place.position

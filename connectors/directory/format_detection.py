@@ -49,7 +49,7 @@ def file_format(config: DirectorySourceConfig, name: str) -> FileFormat | None:
 
 
 def is_read_whole(config: DirectorySourceConfig, name: str) -> bool:
-    """Whether a file with that name must be complete before any of it can be read."""
+    """Return whether a file with that name must be complete before any of it can be read."""
     form = file_format(config, name)
     return is_compressed(name) or (form is not None and form.is_table)
 

@@ -27,7 +27,7 @@ class SourceFile:
     modified_ns: int
 
     def is_settled(self, now: float, settle_seconds: float) -> bool:
-        """Whether it has not changed for long enough to count as complete."""
+        """Return whether it has not changed for long enough to count as complete."""
         return now - self.modified_ns / NANOSECONDS >= settle_seconds
 
 
@@ -58,7 +58,7 @@ class Listing:
         return sorted(self._walk(self._folder, ""), key=lambda file: file.name)
 
     def matches(self, name: str) -> bool:
-        """Whether a path in the folder, or in an archive, is to be read."""
+        """Return whether a path in the folder, or in an archive, is to be read."""
         subject = name if "/" in self._pattern else name.rpartition("/")[2]
         return not is_hidden(name) and fnmatchcase(subject, self._pattern)
 
@@ -79,7 +79,7 @@ class Listing:
                     continue
 
     def _is_mine(self, name: str) -> bool:
-        """Whether a file belongs to this task; all tasks agree without communicating, for new files as well."""
+        """Return whether a file belongs to this task; all tasks agree without communicating, for new files as well."""
         if self._names is not None:
             return name in self._names
         return zlib.crc32(os.fsencode(name)) % self._count == self._index
@@ -97,5 +97,5 @@ def modified_ns(status: os.stat_result) -> int:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether the name begins with a dot, as many tools name files while they copy them."""
+    """Return whether the name begins with a dot, as many tools name files while they copy them."""
     return name.rpartition("/")[2].startswith(".")

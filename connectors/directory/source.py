@@ -77,11 +77,11 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         self._finish()
 
     def drained(self) -> bool:
-        """Whether every file was read to its end; false while a file is incomplete."""
+        """Return whether every file was read to its end; false while a file is incomplete."""
         return self._drained
 
     def remaining(self) -> Mapping[str, int]:
-        """The number of unread bytes in the task's files, as of the last scan."""
+        """Return the number of unread bytes in the task's files, as of the last scan."""
         return {"bytes": self._files.remaining_bytes()}
 
     def stop(self) -> None:
@@ -149,7 +149,9 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         )
 
     def _has_ended(self) -> bool:
-        """Whether this is a split at its end: it waits for an incomplete file no longer than a file takes to settle."""
+        """Return whether this is a split at its end: it waits for an incomplete file no longer than a file takes to
+        settle.
+        """
         return bool(self.config.split_files) and self._looks > 0 and time.monotonic() >= self._ends_at
 
     def _idle(self) -> None:

@@ -62,7 +62,7 @@ class FileSplits:
             return [None]  # what is wrong with it is for the task to say
 
     def _is_read(self, state: FileState, member: str | None, offset: Offset | None) -> bool:
-        """Whether the stored offset is at the end of the file, or of a member of it."""
+        """Return whether the stored offset is at the end of the file, or of a member of it."""
         try:
             place = Bookmark.from_offset(offset)
         except ConnectError:

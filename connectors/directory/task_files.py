@@ -77,7 +77,7 @@ class TaskFiles:
         return [state for file in files if self._is_wanted(state := self._state(file), file, now)]
 
     def is_drained(self) -> bool:
-        """Whether at the last scan every file had been read to its end, with nothing left to wait for."""
+        """Return whether at the last scan every file had been read to its end, with nothing left to wait for."""
         return not self._missing and all(state.is_complete or state.is_refused for state in self._states.values())
 
     def remaining_bytes(self) -> int:
@@ -116,7 +116,7 @@ class TaskFiles:
         return max(0, state.file.size - (place.position if place is not None else 0))
 
     def _has_format(self, file: SourceFile) -> bool:
-        """Whether the format of a file is known; if not, warn once that it is not read (I4)."""
+        """Return whether the format of a file is known; if not, warn once that it is not read (I4)."""
         if file.path.lower().endswith(".zip") or file_format(self._config, file.name) is not None:
             return True
         if file.name not in self._unknown:

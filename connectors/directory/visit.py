@@ -110,7 +110,7 @@ def _content(
 
 
 def _is_read(content: Content, place: Bookmark | None) -> bool:
-    """Whether the end of a compressed file was already reached, so it need not be decompressed again."""
+    """Return whether the end of a compressed file was already reached, so it need not be decompressed again."""
     return place is not None and place.finished == content.size and content.has_fingerprint(place.fingerprint)
 
 

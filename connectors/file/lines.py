@@ -135,7 +135,7 @@ class LineBuffer:
         return Lines.joined(parts) if parts else None
 
     def holds(self, count: int) -> bool:
-        """Whether :meth:`take` would return ``count`` lines, or as many bytes as it returns at once."""
+        """Return whether :meth:`take` would return ``count`` lines, or as many bytes as it returns at once."""
         blocks = [block for block in self._ready if isinstance(block, _Block)]
         return sum(map(len, blocks)) >= count or sum(block.size for block in blocks) >= _BATCH_BYTES
 

@@ -83,7 +83,7 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         return self._batch(lines)
 
     def drained(self) -> bool:
-        """Whether the end of the file, or of the split, has been reached; an incomplete last line is logged."""
+        """Return whether the end of the file, or of the split, has been reached; an incomplete last line is logged."""
         if self._has_ended():
             return True
         if self._input is None or not self._input.drained():
@@ -99,7 +99,7 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         return True
 
     def remaining(self) -> Mapping[str, int]:
-        """The number of bytes after the last record."""
+        """Return the number of bytes after the last record."""
         left = self._input.remaining() if self._input is not None else None
         return {} if left is None else {"bytes": left}
 
@@ -122,7 +122,7 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         self._idle_seconds = min(2 * self._idle_seconds, _MOST_IDLE_SECONDS)
 
     def _has_ended(self) -> bool:
-        """Whether this is a split that has been read to its end."""
+        """Return whether this is a split that has been read to its end."""
         end = self.config.split_end
         return end is not None and self._position >= end
 

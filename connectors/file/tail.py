@@ -32,10 +32,10 @@ class LineInput(Protocol):
         """Return the next lines, at most ``count``; ``None`` if nothing can be read now."""
 
     def drained(self) -> bool:
-        """Whether the last :meth:`take` returned nothing because everything was read."""
+        """Return whether the last :meth:`take` returned nothing because everything was read."""
 
     def remaining(self) -> int | None:
-        """The number of bytes not yet taken; ``None`` if unknown."""
+        """Return the number of bytes not yet taken; ``None`` if unknown."""
 
     def close(self) -> None:
         """Close the file."""
@@ -75,11 +75,11 @@ class Tail:
         return lines
 
     def drained(self) -> bool:
-        """Whether the last :meth:`take` returned nothing because everything was read."""
+        """Return whether the last :meth:`take` returned nothing because everything was read."""
         return self._drained
 
     def remaining(self) -> int | None:
-        """The number of bytes of the file not yet taken, including an incomplete last line."""
+        """Return the number of bytes of the file not yet taken, including an incomplete last line."""
         return max(0, os.fstat(self._file).st_size - self._taken)
 
     def close(self) -> None:
@@ -180,7 +180,7 @@ class StandardInput:
         return lines
 
     def drained(self) -> bool:
-        """Whether the end of the input has been read."""
+        """Return whether the end of the input has been read."""
         return self._ended
 
     def remaining(self) -> int | None:

@@ -273,7 +273,7 @@ class ClientConfig(HostsConfig, _HttpsConfig):
         yield from self._host_errors()
 
     def urls(self) -> Iterable[tuple[str, str]]:
-        """The keys that hold URLs, with the parts of the URLs that name their hosts."""
+        """Yield the keys that hold URLs, with the parts of the URLs that name their hosts."""
         if self.token_url:
             yield "oauth2.access.token.url" if self.oauth2_access_token_url else "oauth2.token.url", self.token_url
 

@@ -118,7 +118,7 @@ class ListReading:
         return interval
 
     def _is_behind(self, place: Place) -> bool:
-        """Whether a place is beyond the split."""
+        """Return whether a place is beyond the split."""
         return self._split_end is not None and self._paging.number(place.page) >= self._split_end
 
     def _page(self, place: Place) -> Steps[Place]:
@@ -284,7 +284,7 @@ class ListReading:
         return wanted, following
 
     def _is_newest(self, place: Place, item: Item, *, is_behind: bool) -> bool:
-        """Whether a record is the newest so far, whose fields are used by the next reading."""
+        """Return whether a record is the newest so far, whose fields are used by the next reading."""
         if not item.fields:
             return False
         before = self._items.kept_moment(place.newest)

@@ -173,12 +173,14 @@ class Paging:
         return page, answer.count
 
     def is_last(self, answer: Page) -> bool:
-        """Whether an answer looks like the last page, so that the server may not know a page after it."""
+        """Return whether an answer looks like the last page, so that the server may not know a page after it."""
         total = self.total(answer)
         return answer.count < self.size or (total is not None and answer.before + answer.count >= total)
 
     def _goes_on(self, answer: Page) -> bool:
-        """Whether a page is to follow. One that is not full need not be the last: many servers cap their size."""
+        """Return whether a page is to follow. One that is not full need not be the last: many servers cap their
+        size.
+        """
         if not answer.count:
             return False
         if self._more is not None or answer.count >= self.size:

@@ -195,7 +195,9 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                 lanes.again(job, self._progress.due[job.position])
 
     def _judged(self, job: Job, outcome: _Outcome) -> bool:
-        """Whether a job is done, because its records were accepted or are given up; otherwise it must be repeated."""
+        """Return whether a job is done, because its records were accepted or are given up; otherwise it must be
+        repeated.
+        """
         response, error = outcome.response, outcome.error
         if response is not None and 200 <= response.status < 300:
             self._sent(job, response)

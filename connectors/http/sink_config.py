@@ -249,7 +249,7 @@ class HttpSinkConfig(ClientConfig):
                 )
 
     def urls(self) -> Iterable[tuple[str, str]]:
-        """The keys that hold URLs, and the URLs."""
+        """Yield the keys that hold URLs, and the URLs."""
         yield from super().urls()
         if self.http_url or self.http_api_url:
             yield self.url_key, self.http_url or self.http_api_url or ""

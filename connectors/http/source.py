@@ -63,7 +63,7 @@ class HttpSourceTask(SourceTask[HttpSourceConfig]):
         return self._published(found)
 
     def drained(self) -> bool:
-        """Whether the list was read to its end; a stream has no end."""
+        """Return whether the list was read to its end; a stream has no end."""
         return self._reader.is_at_end
 
     def stop(self) -> None:

@@ -381,7 +381,7 @@ class HttpSourceConfig(ClientConfig):
             )
 
     def urls(self) -> Iterable[tuple[str, str]]:
-        """The keys that hold URLs, and the URLs."""
+        """Yield the keys that hold URLs, and the URLs."""
         yield from super().urls()
         yield "http.request.url", self.http_request_url
         if self.http_child_url is not None:

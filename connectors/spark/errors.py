@@ -30,7 +30,7 @@ _OF_CLIENT: Final = re.compile(r"connect\.errors\.ConnectError: (.+)")
 
 
 def root_cause(error: BaseException) -> str:
-    """The innermost cause in Java's message, or its first line with text."""
+    """Return the innermost cause in Java's message, or its first line with text."""
     lines = [line.strip() for line in error_text(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     raised = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
@@ -92,7 +92,7 @@ def load_error(error: Exception) -> ConnectError:
 
 
 def is_lasting(error: Exception) -> bool:
-    """Whether repeating the load would fail again, as far as Spark's error shows."""
+    """Return whether repeating the load would fail again, as far as Spark's error shows."""
     return _tells_of_loss(error) or missing_right(root_cause(error)) is not None
 
 

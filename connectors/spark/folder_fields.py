@@ -38,5 +38,5 @@ def _spark(text: str) -> str:
 
 
 def _iceberg(text: str) -> str:
-    """The text as Java's ``URLEncoder`` writes it."""
+    """Return the text as Java's ``URLEncoder`` writes it."""
     return quote_plus(text, safe="*").replace("~", "%7E")

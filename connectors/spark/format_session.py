@@ -62,6 +62,6 @@ def format_session(props: Mapping[str, str]) -> FormatSession:
 
 
 def _needs_amazon(props: Mapping[str, str]) -> bool:
-    """Whether Iceberg itself reaches S3 or Glue. Hadoop's S3A includes Amazon's client, but not for Glue."""
+    """Return whether Iceberg itself reaches S3 or Glue. Hadoop's S3A includes Amazon's client, but not for Glue."""
     classes = (props.get(f"iceberg.catalog.{key}", "").rpartition(".")[2] for key in ("io-impl", "catalog-impl"))
     return props.get("iceberg.catalog.type") == "glue" or not {"S3FileIO", "GlueCatalog"}.isdisjoint(classes)

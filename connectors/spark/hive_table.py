@@ -56,8 +56,8 @@ class HiveTable:
 
 
 def hive_table(schema: Schema, partitioned_by: Mapping[str, Schema | None]) -> HiveTable:
-    """The Hive table for this schema, with folders named after these columns; their types are those of fields, or
-    string.
+    """Return the Hive table for this schema, with folders named after these columns; their types are those of fields,
+    or string.
 
     Raises :class:`~connect.errors.SchemaError` if Hive cannot hold it.
     """
@@ -85,7 +85,7 @@ def hive_table(schema: Schema, partitioned_by: Mapping[str, Schema | None]) -> H
 
 
 def partition_columns(schema: Schema, divided_by: Sequence[str], parts: Sequence[str]) -> dict[str, Schema | None]:
-    """The columns whose values are the names of folders: fields of records, or parts of other names."""
+    """Return the columns whose values are the names of folders: fields of records, or parts of other names."""
     if not divided_by:
         return dict.fromkeys(parts)
     fields = {name: schema.field(name) for name in divided_by}
@@ -93,7 +93,7 @@ def partition_columns(schema: Schema, divided_by: Sequence[str], parts: Sequence
 
 
 def hive_type(schema: Schema) -> str:
-    """The type of a column for values of a schema."""
+    """Return the type of a column for values of a schema."""
     if schema.name == DECIMAL_NAME:
         return f"decimal({schema.parameters.get(_PRECISION, '38')},{schema.parameters['scale']})"
     if schema.name in _LOGICAL:
@@ -108,7 +108,7 @@ def hive_type(schema: Schema) -> str:
 
 
 def changed_columns(there: Sequence[HiveColumn], wanted: Sequence[HiveColumn]) -> list[HiveColumn] | None:
-    """The columns that a table should have; ``None`` if it has them already.
+    """Return the columns that a table should have; ``None`` if it has them already.
 
     New columns come last, types follow those of the files, and columns that only Hive has stay.
     """
@@ -120,12 +120,12 @@ def changed_columns(there: Sequence[HiveColumn], wanted: Sequence[HiveColumn]) -
 
 
 def partition_values(folder: str) -> list[str]:
-    """The values in the name of a folder: ``EWR`` and ``2013`` of ``origin=EWR/year=2013``."""
+    """Return the values in the name of a folder: ``EWR`` and ``2013`` of ``origin=EWR/year=2013``."""
     return [unquote(part.partition("=")[2]) for part in folder.split("/")]
 
 
 def table_name(template: str, table: str) -> str:
-    """A table's name in Hive."""
+    """Return a table's name in Hive."""
     return re.sub(r"\W", "_", template.replace("${topic}", table)).lower()
 
 

@@ -65,7 +65,7 @@ class Partitioner(Protocol):
         """Return the folder for a file with records of this partition; Spark put it in ``written``."""
 
     def may_hold(self, folder: str, partition: int) -> bool:
-        """Whether a folder may hold records of this partition of the topic."""
+        """Return whether a folder may hold records of this partition of the topic."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class Evolution:
 
     @classmethod
     def of(cls, compatibility: str, conflict: str) -> Evolution:
-        """The evolution that these two options describe."""
+        """Return the evolution that these two options describe."""
         adds, widens = compatibility != "FORWARD", compatibility in ("NONE", "BACKWARD")
         return cls(adds, widens, widens and conflict == "rewrite", adds and conflict == "new-column")
 
@@ -95,7 +95,7 @@ class Evolution:
         return _widened(table, seen, "", _Rule(self._kept, self)) if self.adds else table
 
     def may_widen(self, column: Type, wider: Type) -> bool:
-        """Whether a column may get a wider type."""
+        """Return whether a column may get a wider type."""
         return self.widens and (column, wider) not in self.unwidened
 
     def key(self, name: str) -> str:
@@ -218,7 +218,7 @@ def _column(schema: Schema) -> Schema:
 
 
 def _holds(column: Schema, seen: Schema, evolution: Evolution, tested_by: _Resolve | None = None) -> bool:
-    """Whether a column can hold values of a type, as it is or widened."""
+    """Return whether a column can hold values of a type, as it is or widened."""
     try:
         _widened(column, seen, "", _Rule(tested_by or _refuse, evolution, tested_by))
     except SchemaError:
@@ -251,7 +251,7 @@ def _struct(table: Schema, seen: Schema, path: str, rule: _Rule) -> Schema:
 
 
 def _branches(column: Schema, seen: Schema, rule: _Rule) -> bool:
-    """Whether values of a type need a column of their own."""
+    """Return whether values of a type need a column of their own."""
     return rule.evolution.branches and not _holds(column, seen, rule.evolution, rule.tested_by)
 
 

@@ -82,7 +82,7 @@ _IN_A_POD: Final = "KUBERNETES_SERVICE_HOST"
 
 
 def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, str]:
-    """The settings of the session: Sluice's, overridden by the ``spark.*`` keys of a connector's configuration.
+    """Return the settings of the session: Sluice's, overridden by the ``spark.*`` keys of a connector's configuration.
 
     Jars, Java options and extensions of the configuration are added to Sluice's instead of replacing them.
     """
@@ -159,8 +159,8 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
 
 
 def without_doubles(lock: Sequence[Jar]) -> list[Jar]:
-    """The jars without the separate parts of Amazon's client if the bundle with all of it is among them: versions must
-    not mix.
+    """Return the jars without the separate parts of Amazon's client if the bundle with all of it is among them:
+    versions must not mix.
     """
     if not any(jar.artifact == "iceberg-aws-bundle" for jar in lock):
         return list(lock)
@@ -200,7 +200,7 @@ def _start_java(settings: Mapping[str, str]) -> None:
 
 
 def java_runs(spark: SparkSession) -> bool:
-    """Whether a session's Java process and application are alive; waits if it is about to end."""
+    """Return whether a session's Java process and application are alive; waits if it is about to end."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     with suppress(TimeoutExpired):
         if process is not None:

@@ -60,7 +60,7 @@ def parse_exactly(data: bytes) -> Any:
 
 
 def parse_first(data: bytes) -> tuple[Any, str]:
-    """Parse the first JSON value in ``data`` like :func:`parse_exactly`. Returns it with the text that follows it."""
+    """Parse the first JSON value in ``data`` like :func:`parse_exactly`. Return it with the text that follows it."""
 
     def read(text: str, parse: Parse) -> tuple[Any, str]:
         start = len(text) - len(text.removeprefix(_BYTE_ORDER_MARK).lstrip(_BLANKS))

@@ -87,7 +87,7 @@ class Writer:
     def _written_together(self, nodes: Sequence[Any]) -> list[bytes] | None:
         """Write flat structs as one array and cut it apart, at half the cost of writing each.
 
-        Returns ``None`` if a value is null, or if text in it needs Jackson's escapes.
+        Return ``None`` if a value is null, or if text in it needs Jackson's escapes.
         """
         head = self._head if self.schema is not None else _head_of(nodes)
         if head is None:

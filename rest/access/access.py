@@ -135,7 +135,7 @@ def _need_of_page(path: str) -> Need:
 
 
 def _is_preflight() -> bool:
-    """Whether this is a CORS preflight request, with which browsers never send credentials."""
+    """Return whether this is a CORS preflight request, with which browsers never send credentials."""
     return request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
 
 

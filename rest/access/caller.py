@@ -44,7 +44,7 @@ class Caller:
         return None if self.principal is None else self.principal.name
 
     def may(self, right: Right, connector: str | None = None) -> bool:
-        """Whether the caller has a right; ``connector`` is required for rights on connectors."""
+        """Return whether the caller has a right; ``connector`` is required for rights on connectors."""
         if self.configs is None or right in OF_WORKER:
             return self.permissions.may(right, None if connector is None else Target(connector))
         assert connector is not None

@@ -29,7 +29,7 @@ class AllowedHosts:
         app.before_request(self._check)
 
     def allows(self, host: str) -> bool:
-        """Whether a ``Host`` header, a name or an address with or without a port, is allowed."""
+        """Return whether a ``Host`` header, a name or an address with or without a port, is allowed."""
         name = (host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]).lower()
         return _is_address(name.strip("[]")) or any(matches_wildcard(pattern, name) for pattern in self._patterns)
 

@@ -82,7 +82,7 @@ class AnswerHeaders:
 
 
 def _is_of_same_origin(origin: str | None) -> bool:
-    """Whether a request comes from this server's own origin, or not from a web page at all.
+    """Return whether a request comes from this server's own origin, or not from a web page at all.
 
     Schemes are not compared, since a proxy in front of the worker may terminate TLS.
     """

@@ -94,7 +94,9 @@ class Forwarding:
 
 
 def _is_of_workers() -> bool:
-    """Whether this is a request between workers; its signature was checked before it proved to be for another."""
+    """Return whether this is a request between workers; its signature was checked before it proved to be for
+    another.
+    """
     return (request.endpoint or "").startswith(_OF_WORKERS)
 
 

@@ -115,7 +115,7 @@ class Refusal(ErrorTask):  # type: ignore[misc]
 
 
 def is_late(seconds: float, body_bytes: int, limits: Limits) -> bool:
-    """Whether an incomplete request is too slow, given the body bytes received and the seconds passed.
+    """Return whether an incomplete request is too slow, given the body bytes received and the seconds passed.
 
     The average counts, not the last piece: a client that sends one byte now and then would never be late.
     """

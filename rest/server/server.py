@@ -222,7 +222,7 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         )
 
     def is_full(self, request: Any) -> bool:
-        """Whether the body being received would exceed the memory limit of all bodies together."""
+        """Return whether the body being received would exceed the memory limit of all bodies together."""
         if request.body_bytes_received <= self._limits.body_bytes_in_memory:
             return False
         held: int = sum(channel.held_bytes() for channel in tuple(self.active_channels.values()))
@@ -236,7 +236,7 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
                 channel.close_when_flushed = True
 
     def is_busy(self) -> bool:
-        """Whether any request is still being answered."""
+        """Return whether any request is still being answered."""
         channels = tuple(self.active_channels.values())
         return any(channel.requests or channel.total_outbufs_len for channel in channels)
 

@@ -182,7 +182,7 @@ def _distributed_herder(
 
 
 def _membership(config: DistributedConfig, resolved: Mapping[str, str], url: str, lease: Lease) -> GroupMembership:
-    """The worker's group membership; its session is the lease of the child processes."""
+    """Return the worker's group membership; its session is the lease of the child processes."""
     return GroupMembership(url, lambda tell, snapshot: GroupMember(config, resolved, url, tell, snapshot, lease.renew))
 
 

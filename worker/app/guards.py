@@ -94,7 +94,7 @@ class GuardPlan:
 
 
 def limits_of(props: Mapping[str, str]) -> Limits:
-    """The limits of the servers, from a worker's properties."""
+    """Return the limits of the servers, from a worker's properties."""
     config = SecurityConfig.parse(props)
     return Limits(
         head_bytes=config.rest_max_head_bytes,

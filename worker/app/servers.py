@@ -112,7 +112,7 @@ class RestServers:
         return f"{self._server.listeners[0].scheme}://127.0.0.1:{self._server.port}"
 
     def peer_context(self) -> SSLContext | None:
-        """The TLS context for requests to other workers, which use the same settings; ``None`` without https."""
+        """Return the TLS context for requests to other workers, which use the same settings; ``None`` without https."""
         return self._tls.client_context() if self.address.scheme == "https" else None
 
     def close(self) -> None:

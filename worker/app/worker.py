@@ -151,12 +151,12 @@ def plugins_of(config: WorkerConfig) -> PluginRegistry:
 
 
 def topic_tracking_of(config: WorkerConfig) -> TopicTracking:
-    """Whether the worker tracks the topics that connectors use."""
+    """Return whether the worker tracks the topics that connectors use."""
     return TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset)
 
 
 def log_levels(config: WorkerConfig) -> list[tuple[str, str]]:
-    """The configured log levels by logger, parents before their children."""
+    """Return the configured log levels by logger, parents before their children."""
     single = [(name.strip(), level.strip()) for name, _, level in (entry.partition("=") for entry in config.log_levels)]
     root = [] if config.log_level.upper() == "INFO" else [(ROOT, config.log_level)]
     return root + sorted(single)

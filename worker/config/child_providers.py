@@ -111,7 +111,7 @@ class ChildProvider(ConfigProvider):
         raise self._refused(path, keys, reason)
 
     def _refused(self, path: str, keys: Collection[str] | None, reason: str) -> ConfigError:
-        """The error for these values, at the first key that refers to them; it shows only the reference."""
+        """Return the error for these values, at the first key that refers to them; it shows only the reference."""
         middle = f"{path}:" if path else ""
         references = [f"${{{self._alias}:{middle}{key}}}" for key in sorted(keys or ())]
         for reference in references:

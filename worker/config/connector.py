@@ -335,7 +335,7 @@ class ConnectorConfig(RestartConfig):
         )
 
     def transformations(self) -> tuple[TransformationSpec, ...]:
-        """The transformations, in order."""
+        """Return the transformations, in order."""
         return transformation_specs(self._given())
 
     def check(self) -> Iterable[ConfigError]:

@@ -61,7 +61,7 @@ def with_name(file: Path, given: GivenConnector) -> GivenConnector:
 
 
 def _json_object(file: Path, text: str) -> dict[str, Any] | None:
-    """The object in a file, with numbers as written; ``None`` if it is not meant to be JSON."""
+    """Return the object in a file, with numbers as written; ``None`` if it is not meant to be JSON."""
     if text.lstrip().startswith("["):
         raise ConnectError(f"{file} starts with a bracket: a file describes one connector, as an object in braces.")
     if not text.lstrip().startswith("{"):
@@ -111,7 +111,7 @@ def _given(config: GivenConfig, target: TargetState | None = None) -> GivenConne
 
 
 def _texts(document: Mapping[str, Any]) -> dict[str, str | None] | None:
-    """The values as strings; ``None`` if one is an object or array, which no configuration contains."""
+    """Return the values as strings; ``None`` if one is an object or array, which no configuration contains."""
     if any(isinstance(value, dict | list) for value in document.values()):
         return None
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in document.items()}

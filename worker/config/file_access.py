@@ -50,7 +50,7 @@ def _named(key: str, value: str) -> Iterator[Path]:
 
 
 def _of_users(worker: Mapping[str, str]) -> Iterator[Path]:
-    """The file of users, which the JAAS file names."""
+    """Yield the file of users, which the JAAS file names."""
     if worker.get(EXTENSIONS_KEY):
         with suppress(ConfigError):
             yield users_file(worker.get(LOGIN_CONFIG_KEY), os.environ)

@@ -65,7 +65,7 @@ def tell_of_unowned_keys(keys: Mapping[str, str], known: set[str], owners: Colle
 
 
 def _owner(key: str, owners: Collection[KeyOwner]) -> KeyOwner | None:
-    """The owner with the longest prefix: ``transforms`` may list ``a`` and ``a.b``."""
+    """Return the owner with the longest prefix: ``transforms`` may list ``a`` and ``a.b``."""
     found = [owner for owner in owners if key.startswith(owner.prefix)]
     return max(found, key=lambda owner: len(owner.prefix), default=None)
 

@@ -73,7 +73,7 @@ class EmbeddedServer(ABC, Generic[S, I]):
     def stop(self, timeout: float = _STOP_SECONDS) -> bool:
         """Stop the server even if it is leased; kill it after ``timeout`` seconds.
 
-        Returns whether it was running.
+        Return whether it was running.
         """
         if not self._folder.path.is_dir():
             return False

@@ -79,14 +79,14 @@ def read_repair(place: Place, body: Mapping[str, Any]) -> Repair:
 
 
 def read_document(name: str, place: Place, read: DeadLetterRead) -> dict[str, Any]:
-    """The response to a request for one dead letter."""
+    """Return the response to a request for one dead letter."""
     if read.record is None:
         raise _absent(name, place)
     return {"topic": read.topic, **read.record}
 
 
 def repaired_document(name: str, repair: Repair, done: DeadLetterRepaired) -> dict[str, Any]:
-    """The response to a repair: the lists of a replay, the changes, and the record's way through the chain."""
+    """Return the response to a repair: the lists of a replay, the changes, and the record's way through the chain."""
     if not done.found:
         raise _absent(name, repair.place)
     place = {"partition": repair.place[0], "offset": repair.place[1]}

@@ -86,13 +86,13 @@ def read_replay(body: Mapping[str, Any]) -> Replay:
 
 
 def listed_document(listed: DeadLettersListed) -> dict[str, Any]:
-    """The response with a list of dead letters; ``next`` is the ``after`` of the next request."""
+    """Return the response with a list of dead letters; ``next`` is the ``after`` of the next request."""
     following = None if listed.next is None else f"{listed.next[0]}:{listed.next[1]}"
     return {"topic": listed.topic, "records": listed.records, "next": following, "replayed": listed.replayed}
 
 
 def replayed_document(replay: Replay, done: DeadLettersReplayed) -> dict[str, Any]:
-    """The response to a replay; ``next`` is the request that continues with the remaining records."""
+    """Return the response to a replay; ``next`` is the request that continues with the remaining records."""
     following: dict[str, Any] | None = None
     if done.more and replay.selection is None and not replay.dry_run:
         following = {"to": replay.to, "selection": _ALL, "until": done.until}
@@ -110,7 +110,7 @@ def replayed_document(replay: Replay, done: DeadLettersReplayed) -> dict[str, An
 
 
 def task_not_stopped(name: str) -> BadRequestError:
-    """The error for replaying into a task that may be running: two processes would write at the same time."""
+    """Return the error for replaying into a task that may be running: two processes would write at the same time."""
     return BadRequestError(
         f"Dead letters can be replayed to the task of connector {name} only while the connector is STOPPED. Stop it "
         f"with PUT /connectors/{name}/stop, or replay to the topic."

@@ -112,7 +112,7 @@ class Histories:
 
 
 def _point(tasks: list[Values], *, is_whole: bool) -> Point:
-    """The point of a connector, from the values of its tasks; the lag is unknown if one task's lag is unknown.
+    """Return the point of a connector, from the values of its tasks; the lag is unknown if one task's lag is unknown.
 
     ``is_whole`` is whether these are all of its tasks on this worker.
     """

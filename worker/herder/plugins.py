@@ -37,7 +37,7 @@ class Plugins:
         self._inquiries = inquiries
 
     def registry(self) -> PluginRegistry:
-        """The installed plugins; answered without the herder."""
+        """Return the installed plugins; answered without the herder."""
         return self._registry
 
     @asked

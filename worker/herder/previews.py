@@ -58,7 +58,7 @@ def read_preview(given: Mapping[str, str]) -> PreviewWanted:
 
 
 def preview_document(name: str, shown: list[Document], ended: messages.PreviewEnded) -> Document:
-    """The response to a preview request."""
+    """Return the response to a preview request."""
     return {
         "name": name,
         "records": [document for document in shown if "table" not in document],

@@ -144,7 +144,7 @@ def _since(entry: ConnectorEntry, task: int) -> int:
 
 
 def _goes_on(now: Running, wanted: Desired) -> bool:
-    """Whether a unit's process can keep running as desired."""
+    """Return whether a unit's process can keep running as desired."""
     if now.since != wanted.since:
         return False
     if now.command is wanted.command or now.command == wanted.command:

@@ -114,7 +114,9 @@ class Snapshots:
             self._connectors_seen = self._own_connectors(self._statuses_seen)
 
     def _own_statuses(self) -> dict[Unit, Status]:
-        """The statuses of the units that this worker runs; each unit has one owner, so a cluster counts it once."""
+        """Return the statuses of the units that this worker runs; each unit has one owner, so a cluster counts
+        it once.
+        """
         ours = {
             unit: status for unit, status in self._statuses.statuses().items() if status.worker_id == self._worker_id
         }

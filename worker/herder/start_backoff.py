@@ -46,7 +46,7 @@ class StartBackoff:
             self._inbox.after(seconds, lambda: self._waited(unit, tried))
 
     def hold_back(self, unit: Unit, command: RunConnector | RunTask) -> bool:
-        """Whether it is too early to start the unit again with this command."""
+        """Return whether it is too early to start the unit again with this command."""
         tried = self._tried.get(unit)
         return tried is not None and tried.waits and tried.command == command
 

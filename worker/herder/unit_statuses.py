@@ -46,7 +46,7 @@ class UnitStatuses:
         self._is_part = False
 
     def speaks_for(self, unit: Unit) -> bool:
-        """Whether this worker may write the status of one of its units."""
+        """Return whether this worker may write the status of one of its units."""
         return self._may_write() and unit.connector in self._configs.connectors()
 
     def of(self, unit: Unit) -> Status | None:
@@ -54,7 +54,7 @@ class UnitStatuses:
         return self._statuses.statuses().get(unit)
 
     def is_ours(self, status: Status) -> bool:
-        """Whether this worker wrote a status."""
+        """Return whether this worker wrote a status."""
         return status.worker_id == self._worker_id
 
     def put(

@@ -165,11 +165,11 @@ class Units:
     # -- what is wanted ----------------------------------------------------------------------------------------------
 
     def assigned(self, unit: Unit) -> bool:
-        """Whether a unit is assigned to this worker."""
+        """Return whether a unit is assigned to this worker."""
         return bool(self._membership.assigned([unit]))
 
     def is_current(self, unit: Unit) -> bool:
-        """Whether a unit is assigned to this worker and its process has the current configuration."""
+        """Return whether a unit is assigned to this worker and its process has the current configuration."""
         entry, running = self._configs.connectors().get(unit.connector), self._running.get(unit)
         if entry is None or running is None or not (self.speaks_for(unit) and self.assigned(unit)):
             return False
@@ -177,7 +177,7 @@ class Units:
         return wanted is not None and running.phase is not Phase.STOPPING and running.command == wanted.command
 
     def will_restart(self, unit: Unit) -> bool:
-        """Whether a unit that failed here will soon be restarted by its connector's ``restart.policy``."""
+        """Return whether a unit that failed here will soon be restarted by its connector's ``restart.policy``."""
         return unit in self._to_restart
 
     def stop(self, unit: Unit) -> None:
@@ -357,7 +357,7 @@ class Units:
             gone.set_result(None)
 
     def speaks_for(self, unit: Unit) -> bool:
-        """Whether this worker may write the status of one of its units: it is still a member of its cluster."""
+        """Return whether this worker may write the status of one of its units: it is still a member of its cluster."""
         return self._statuses.speaks_for(unit)
 
     def _put_status(self, unit: Unit, state: State, trace: str | None, *, drained: bool = False) -> None:
@@ -379,7 +379,7 @@ class Units:
         )
 
     def _recent_restarts(self, unit: Unit) -> int:
-        """The number of restarts by ``restart.policy`` that still count."""
+        """Return the number of restarts by ``restart.policy`` that still count."""
         restarts, entry = self._restarts.get(unit), self._configs.connectors().get(unit.connector)
         if not restarts or entry is None:
             return 0
@@ -387,7 +387,7 @@ class Units:
 
 
 def _after_command(running: Running, command: Pause | Resume | Drain | TakeConfig) -> Running:
-    """The running unit after a command was sent to it."""
+    """Return the running unit after a command was sent to it."""
     match command:
         case TakeConfig(config):
             assert isinstance(running.command, RunTask)

@@ -215,7 +215,7 @@ def _revoke_drained(plan: _Plan) -> None:
 def _handle_lost(
     state: AssignorState, plan: _Plan, lost: frozenset[Unit], now: int, max_delay: int
 ) -> tuple[AssignorState, frozenset[Unit], int]:
-    """Decide about lost units. Returns the units to assign now, and how long the others wait."""
+    """Decide about lost units. Return the units to assign now, and how long the others wait."""
     at_rest = replace(state, candidates=frozenset(), scheduled=None)
     if not lost and not state.revoked_before:
         return at_rest, _NOTHING, 0

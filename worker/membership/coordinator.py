@@ -160,7 +160,7 @@ class Coordinator:
     def join(self, offer: Sequence[tuple[str, bytes]]) -> Callable[[], JoinedGroup | None]:
         """Start joining with these protocols and their metadata; :meth:`wait` returns when it is done.
 
-        Returns a function that returns ``None`` while joining, and then the result, or raises an error of
+        Return a function that returns ``None`` while joining, and then the result, or raises an error of
         :mod:`worker.membership.events`.
         """
         attempt = self._net.call_soon_with_future(self._join, offer)
@@ -216,7 +216,7 @@ class Coordinator:
         return NotJoinedError(_text(error))
 
     async def beat(self) -> bool:
-        """Send a heartbeat. Returns whether all members must join again; raises the errors of joining."""
+        """Send a heartbeat. Return whether all members must join again; raises the errors of joining."""
         member, generation = self._member, self._member._generation
         if member.coordinator_id is None:
             await self._find()

@@ -33,12 +33,12 @@ class Hanging:
 
 
 def not_returned(method: str, seconds: float, line: str) -> str:
-    """The sentence about a call that hangs."""
+    """Return the sentence about a call that hangs."""
     return f"{method} has not returned for {round(seconds) if seconds >= 10 else round(seconds, 1):g} s: {line}"
 
 
 def hang_trace(hanging: Hanging) -> str:
-    """The trace of a connector or task that fails because a call hangs."""
+    """Return the trace of a connector or task that fails because a call hangs."""
     sentence = not_returned(hanging.method, hanging.seconds, hanging.line)
     return f"{sentence} (task.hang.timeout.ms)\n\n{hanging.trace}"
 

@@ -172,7 +172,7 @@ class Measurements:
         return self._latest(unit, status)
 
     def is_current(self, unit: Unit, status: Status) -> bool:
-        """Whether the rates and the lag that one of this worker's tasks has reported are those of now."""
+        """Return whether the rates and the lag that one of this worker's tasks has reported are those of now."""
         is_live = status.state in _MOVES and status.hanging is None
         return is_live and self._now() < self._due.get(unit, 0.0)
 
@@ -191,7 +191,7 @@ class Measurements:
         return heard.measured if is_current else self._past_of(unit, heard.measured)
 
     def _past_of(self, unit: Unit, measured: TaskMeasured) -> TaskMeasured:
-        """The measurements of a task whose rates and lag are no longer those of now."""
+        """Return the measurements of a task whose rates and lag are no longer those of now."""
         kept = self._past.get(unit)
         if kept is None or kept[0] is not measured:
             taken = self._times.get(unit)
@@ -243,7 +243,7 @@ class Measurements:
         return waiting.over
 
     def _ask(self, connector: str) -> set[_Question]:
-        """Ask each worker that was not asked a moment ago. Returns the open requests."""
+        """Ask each worker that was not asked a moment ago. Return the open requests."""
         if self._owners is None or (leader := self._membership.leader_url) is None:
             return set()
         scheme, now = urlsplit(leader).scheme, time.monotonic()
@@ -297,7 +297,7 @@ def _same(some: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def is_momentary(name: str) -> bool:
-    """Whether a value is that of a moment, such as a rate or a lag, rather than a count."""
+    """Return whether a value is that of a moment, such as a rate or a lag, rather than a count."""
     return name in _MOMENTARY or name.endswith("-rate") or name.startswith(_REMAINING)
 
 

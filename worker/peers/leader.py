@@ -61,7 +61,7 @@ class Publication:
         return cls(int(found[1]), found[2], int(found[3]))
 
     def text(self) -> str:
-        """The value of the header."""
+        """Return the value of the header."""
         return f"{self.generation} {self.process} {self.number}"
 
 

@@ -71,15 +71,19 @@ class Lease:
                 os.read(self._bell, _ALL)
 
     def is_over(self) -> bool:
-        """Whether the lease has run out."""
+        """Return whether the lease has run out."""
         return _is_over(self._until)
 
     def lapses(self) -> int:
-        """How often the lease was renewed only after it had run out: others may have done this worker's work then."""
+        """Return how often the lease was renewed only after it had run out: others may have done this worker's work
+        then.
+        """
         return self._lapses
 
     def lasts(self, seconds: float) -> bool:
-        """Whether the lease lasts this many seconds longer, so that work which ends by then is still this worker's."""
+        """Return whether the lease lasts this many seconds longer, so that work which ends by then is still this
+        worker's.
+        """
         return time.monotonic() + seconds <= self._until[0]
 
 
@@ -97,7 +101,7 @@ class LeaseView:
             self._kernel.register(descriptor, select.POLLIN)
 
     def is_over(self) -> bool:
-        """Whether the lease has run out."""
+        """Return whether the lease has run out."""
         return _is_over(self._until)
 
     def await_end(self) -> None:
@@ -112,7 +116,7 @@ class LeaseView:
 
 
 def next_look(now: Moment, until: Moment) -> float:
-    """How many seconds to sleep, unless woken, before looking again at a lease that lasts until some moment."""
+    """Return how many seconds to sleep, unless woken, before looking again at a lease that lasts until some moment."""
     left = min(until.booted - now.booted, until.wall - now.wall)
     return max(0.0, left) if math.isfinite(left) else _LOOK
 

@@ -31,7 +31,7 @@ _GROWTH = 2
 
 
 def line_of_plugin(stack: Sequence[traceback.FrameSummary]) -> str:
-    """The line of the plugin that a call has reached; the most recent frame comes last."""
+    """Return the line of the plugin that a call has reached; the most recent frame comes last."""
     own = next((frame.filename for frame in stack if _is_of_plugin(frame.filename)), None)
     shown = [frame for frame in stack if frame.filename == own] or list(stack)
     return f"{Path(shown[-1].filename).name}:{shown[-1].lineno}" if shown else _UNKNOWN
@@ -47,12 +47,14 @@ def last_words(sentence: str, stacks: str | None) -> str:
 
 
 def hang_place(stacks: str) -> tuple[str, str]:
-    """The method and line of the plugin in the main thread, whose stack is the last that faulthandler writes."""
+    """Return the method and line of the plugin in the main thread, whose stack is the last that faulthandler writes."""
     return _place(stacks.split("Thread 0x")[-1:])
 
 
 def hang_places(stacks: str) -> dict[int, tuple[str, str]]:
-    """The method and line of each thread in which code of a plugin runs, by id, without threads that wait here."""
+    """Return the method and line of each thread in which code of a plugin runs, by id, without threads that
+    wait here.
+    """
     found = {}
     for thread in stacks.split("Thread 0x")[1:]:
         files = [frame["file"] for line in thread.splitlines() if (frame := _FRAME.match(line)) is not None]
@@ -72,7 +74,7 @@ def _place(threads: Sequence[str]) -> tuple[str, str]:
 
 
 def _called(frames: Iterable[re.Match[str]]) -> re.Match[str] | None:
-    """The frame of the plugin's method that the runtime has called; the most recent frame comes first."""
+    """Return the frame of the plugin's method that the runtime has called; the most recent frame comes first."""
     called = None
     for frame in frames:
         if _is_of_plugin(frame["file"]):
@@ -100,7 +102,7 @@ class Silence:
         self._limits = limits
 
     def heard(self, silent: Silent) -> Hanging | Failed | None:
-        """Take in a further silence. Returns what to report; the child has to be killed if that is a failure."""
+        """Take in a further silence. Return what to report; the child has to be killed if that is a failure."""
         self._seconds += silent.seconds
         if self._seconds < _GROWTH * silent.seconds:
             return None
@@ -115,7 +117,7 @@ class Silence:
         return None
 
     def over(self) -> bool:
-        """Note that Python runs again. Returns whether the silence was reported."""
+        """Note that Python runs again. Return whether the silence was reported."""
         was_reported = self._next_report > 0
         self._seconds = self._next_report = 0.0
         return was_reported

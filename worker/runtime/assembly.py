@@ -88,7 +88,7 @@ class Assembly:
         return cls(resolved, connector, providers, redaction, on_ttl)
 
     def task_config(self, props: Mapping[str, str]) -> Config:
-        """The typed configuration of a task, with its references resolved."""
+        """Return the typed configuration of a task, with its references resolved."""
         config_class = self.connector_class.task_class.config_class
         resolved = _resolved(props, self.providers, self.on_ttl)
         self.redaction.add(_passwords(config_class, resolved))
@@ -98,7 +98,7 @@ class Assembly:
         return config_class.parse(self.with_worker_keys(config_class, resolved))
 
     def engine_config(self, props: Mapping[str, str]) -> Config:
-        """The configuration of the engine's task, which runs tasks of the connector with ``props``.
+        """Return the configuration of the engine's task, which runs tasks of the connector with ``props``.
 
         Its originals are those properties as a task of the connector reads them, references resolved. Mistakes in them
         are raised here, before anything runs.
@@ -109,7 +109,8 @@ class Assembly:
         return config_class.parse(self.with_worker_keys(config_class, own))
 
     def with_worker_keys(self, config_class: type[Config], props: Mapping[str, str]) -> Mapping[str, str]:
-        """The properties of a plugin, with the worker's values of its internal keys that are also keys of the worker.
+        """Return the properties of a plugin, with the worker's values of its internal keys that are also keys of the
+        worker.
 
         Such keys limit what connectors may do, such as ``jdbc.allowed.drivers``; one has the worker's internal topics.
         Values of them in a connector's configuration are ignored.
@@ -273,7 +274,7 @@ class Assembly:
         return config_class.parse(self.with_worker_keys(config_class, self.props))
 
     def effective_props(self) -> dict[str, str]:
-        """The connector's configuration, with the converters of its class or of the worker where it names none.
+        """Return the connector's configuration, with the converters of its class or of the worker where it names none.
 
         It names the version of each plugin that has several, for readers that do not know the connector.
         """
@@ -321,17 +322,17 @@ class Assembly:
         return chosen
 
     def source_chain(self, tolerance: Tolerance) -> SourceChain:
-        """The transformations and converters of a source."""
+        """Return the transformations and converters of a source."""
         steps: Steps[SourceBatch, SourceRecord] = Steps(self._steps(), tolerance)
         return SourceChain(steps, self.converters(), tolerance)
 
     def sink_chain(self, tolerance: Tolerance) -> SinkChain:
-        """The converters and transformations of a sink."""
+        """Return the converters and transformations of a sink."""
         steps: Steps[SinkBatch, SinkRecord] = Steps(self._steps(), tolerance)
         return SinkChain(steps, self.converters(), tolerance)
 
     def converters(self) -> Converters:
-        """The converters: the connector's where it names them, else the worker's."""
+        """Return the converters: the connector's where it names them, else the worker's."""
         return Converters(self._converter("key"), self._converter("value"), self._converter("header"))
 
     def _converter(self, role: str) -> Any:
@@ -347,7 +348,7 @@ class Assembly:
         return transformation_steps(self.registry, self.config.transformations())
 
     def _chain(self) -> Iterator[tuple[PluginKind, TransformationSpec | PredicateSpec]]:
-        """The transformations and predicates."""
+        """Yield the transformations and predicates."""
         for spec in self.config.transformations():
             yield PluginKind.TRANSFORMATION, spec
             if spec.predicate is not None:

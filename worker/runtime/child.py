@@ -113,7 +113,9 @@ def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watc
 
 
 def _needs_main_thread(link: Link, error: BaseException | None) -> messages.NeedsProcess | None:
-    """The report for a plugin that cannot install a signal handler here; in its own process it has the main thread."""
+    """Return the report for a plugin that cannot install a signal handler here; in its own process it has the main
+    thread.
+    """
     while link.shares and error is not None:
         if isinstance(error, ValueError) and str(error).endswith(_NOT_MAIN_THREAD):
             return messages.NeedsProcess()
@@ -162,7 +164,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
 def _dead_letters(
     command: messages.RunTask, assembly: Assembly, clients: Clients, control: Control, counts: ErrorCounts
 ) -> DeadLetterQueue | LoadDeadLetters | None:
-    """The dead letter queue of the task, if it is configured."""
+    """Return the dead letter queue of the task, if it is configured."""
     config = assembly.config
     topic = config.errors_deadletterqueue_topic_name
     if not topic:
@@ -222,7 +224,7 @@ def _task_and_loop(
 
 
 def _task_class(assembly: Assembly) -> type[Task[Any]]:
-    """The class of the task that runs here: the engine's, or the connector's."""
+    """Return the class of the task that runs here: the engine's, or the connector's."""
     return assembly.engine_class or assembly.connector_class.task_class
 
 

@@ -101,7 +101,7 @@ class Clients:
         self._admin_client: AdminClient | None = None
 
     def source_producer(self) -> RestingProducer:
-        """The producer of a source task."""
+        """Return the producer of a source task."""
         properties = _with_warnings(self._source_producer_properties)
         if self._tell is None:
             return RestingProducer(lambda: _made(properties))
@@ -114,7 +114,7 @@ class Clients:
         return roles.keeps_order(self._source_producer_properties)
 
     def transactional_producer(self) -> tuple[Producer, float]:
-        """The producer of an exactly-once source task, and how many seconds a transaction may last."""
+        """Return the producer of an exactly-once source task, and how many seconds a transaction may last."""
         properties = roles.source_producer_properties(self._worker, self._props, self._task, exactly_once=True)
         timeout = float(properties.properties.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
         return _producer(properties, self._statistics()), timeout / 1000
@@ -125,21 +125,23 @@ class Clients:
         return roles.transactional_id(self._worker["group.id"], self._props["name"], self._task)
 
     def dlq_producer(self) -> Producer:
-        """The producer of a sink task's dead letter queue."""
+        """Return the producer of a sink task's dead letter queue."""
         return _producer(roles.dlq_producer_properties(self._worker, self._props, self._task))
 
     def transactional_dlq_producer(self) -> tuple[Producer, float]:
-        """The transactional producer of a sink's dead letter queue, and how many seconds a transaction may last."""
+        """Return the transactional producer of a sink's dead letter queue, and how many seconds a transaction
+        may last.
+        """
         properties = roles.dlq_producer_properties(self._worker, self._props, self._task, exactly_once=True)
         timeout = float(properties.properties.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
         return _producer(properties), timeout / 1000
 
     def publisher_settings(self) -> dict[str, PropertyValue]:
-        """The settings of :meth:`dlq_producer` by librdkafka's names, for a producer in another process."""
+        """Return the settings of :meth:`dlq_producer` by librdkafka's names, for a producer in another process."""
         return dict(roles.dlq_producer_properties(self._worker, self._props, self._task).properties)
 
     def dlq_consumer(self) -> Consumer:
-        """The consumer of the dead letter queue, which reports the ends of partitions."""
+        """Return the consumer of the dead letter queue, which reports the ends of partitions."""
         return _consumer(roles.dlq_consumer_properties(self._worker, self._props, self._task))
 
     def dlq_topic(self, topic: NewTopic) -> None:
@@ -149,25 +151,27 @@ class Clients:
             raise forbidden(topic)
 
     def sink_consumer(self) -> Consumer:
-        """The consumer of a sink task, which reports the ends of partitions."""
+        """Return the consumer of a sink task, which reports the ends of partitions."""
         if not self._shares:
             return _consumer(self._sink_consumer_properties, self._statistics())
         with starting_patient_threads(_LATE_SECONDS):
             return _consumer(self._sink_consumer_properties, self._statistics())
 
     def sink_admin(self) -> AdminClient:
-        """An admin client with the login and rights of the sink's consumer, shared by the sinks of this process."""
+        """Return an admin client with the login and rights of the sink's consumer, shared by the sinks of this
+        process.
+        """
         properties = self._sink_consumer_properties
         kept = {key: value for key, value in properties.properties.items() if key.startswith(_OF_CONNECTIONS)}
         return shared_admin(replace(properties, properties=kept, ignored={}), _admin)
 
     def topic_creator(self) -> TopicCreator:
-        """The creator of a source task's topics, by ``topic.creation.*``."""
+        """Return the creator of a source task's topics, by ``topic.creation.*``."""
         groups = TopicCreationGroups.parse(self._props) if self._creates_topics else None
         return TopicCreator(lambda: self.admin, groups, self._internal_topics)
 
     def batch_limits(self) -> BatchLimits:
-        """The batch limits of topics that take smaller batches than a source's producer sends."""
+        """Return the batch limits of topics that take smaller batches than a source's producer sends."""
         batch_size = self._source_producer_properties.properties.get("batch.size", _BATCH_SIZE)
         return BatchLimits(lambda: self.admin, int(batch_size))
 
@@ -210,7 +214,7 @@ class Clients:
         return None if self._tell is None else ReportedStatistics(self._tell).take
 
     def source_producer_java_properties(self) -> dict[str, str]:
-        """The settings of a source's producer by their Java names, for a Java client."""
+        """Return the settings of a source's producer by their Java names, for a Java client."""
         self._source_producer_properties  # noqa: B018 - making them is the check
         overrides = _below("producer.override.", self._props)
         return {
@@ -221,11 +225,11 @@ class Clients:
         }
 
     def source_producer_settings(self) -> dict[str, PropertyValue]:
-        """The settings of a source's producer by librdkafka's names, for a producer in another process."""
+        """Return the settings of a source's producer by librdkafka's names, for a producer in another process."""
         return dict(_with_warnings(self._source_producer_properties).properties)
 
     def sink_consumer_java_properties(self) -> dict[str, str]:
-        """The settings of the sink's consumer by their Java names, for a Java client.
+        """Return the settings of the sink's consumer by their Java names, for a Java client.
 
         A connector's overrides were validated for librdkafka first: settings that would load a class into a JVM have no
         effect there, and are not passed on.
@@ -240,7 +244,7 @@ class Clients:
         }
 
     def sink_consumer_settings(self) -> dict[str, PropertyValue]:
-        """The settings of the sink's consumer by librdkafka's names, for a consumer in another process."""
+        """Return the settings of the sink's consumer by librdkafka's names, for a consumer in another process."""
         return dict(self._sink_consumer_properties.properties)
 
     @cached_property

@@ -105,7 +105,9 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
 
 
 def _unresolved(assembly: Assembly, written: Mapping[str, str]) -> Iterator[str]:
-    """The warning about references that no config provider resolves: as in Kafka Connect, they stay as written."""
+    """Yield the warning about references that no config provider resolves: as in Kafka Connect, they stay as
+    written.
+    """
     for key, value in written.items():
         if has_reference(value) and assembly.props.get(key) == value:
             # I8: the value may be a password that only looks like a reference.
@@ -157,7 +159,9 @@ def _task_configs(
 
 
 def _task_class(assembly: Assembly) -> dict[str, str]:
-    """The class of the tasks, by its Java name if it has one: Kafka Connect needs it if it takes over the connector."""
+    """Return the class of the tasks, by its Java name if it has one: Kafka Connect needs it if it takes over the
+    connector.
+    """
     written = assembly.props["connector.class"]
     java = assembly.connector_entry.java_task(written)
     return {_TASK_CLASS: java or class_name(assembly.connector_class.task_class)}

@@ -54,7 +54,7 @@ class Control:
         self._link.send(report)
 
     def poll(self) -> bool:
-        """Take in all commands so far. Returns whether the task may go on moving data."""
+        """Take in all commands so far. Return whether the task may go on moving data."""
         while True:
             try:
                 self._apply(self._link.inbox.get_nowait())
@@ -62,12 +62,12 @@ class Control:
                 return not (self.stopping or self.paused)
 
     def is_stopping(self) -> bool:
-        """Take in all commands so far. Returns whether the task has to stop."""
+        """Take in all commands so far. Return whether the task has to stop."""
         self.poll()
         return self.stopping
 
     def wait(self, seconds: float) -> bool:
-        """Wait this many seconds, or until the task has to stop or pause. Returns whether it may go on moving data."""
+        """Wait this many seconds, or until the task has to stop or pause. Return whether it may go on moving data."""
         deadline = time.monotonic() + seconds
         while not (self.stopping or self.paused):
             left = deadline - time.monotonic()
@@ -77,7 +77,7 @@ class Control:
         return False
 
     def wait_unless_stopped(self, seconds: float) -> bool:
-        """Wait this many seconds, or until the task has to stop. Returns whether it may finish its work."""
+        """Wait this many seconds, or until the task has to stop. Return whether it may finish its work."""
         deadline = time.monotonic() + seconds
         while not self.stopping:
             left = deadline - time.monotonic()
@@ -93,7 +93,7 @@ class Control:
     def wait_for_poll(self, descriptors: Collection[int], seconds: float) -> bool:
         """Wait until a descriptor is readable, the task is woken or a command arrives, for at most this many seconds.
 
-        Returns whether a descriptor is readable or the task was woken.
+        Return whether a descriptor is readable or the task was woken.
         """
         if descriptors:
             is_readable = self._wait_readable(descriptors, seconds)
@@ -152,11 +152,11 @@ class Control:
         self.send(messages.Declined())
 
     def request(self) -> int:
-        """The number of a new request, whose answer :meth:`reply` returns."""
+        """Return the number of a new request, whose answer :meth:`reply` returns."""
         return next(self._requests)
 
     def reply(self, request: int) -> Reply | None:
-        """The answer to a request; ``None`` until it arrives."""
+        """Return the answer to a request; ``None`` until it arrives."""
         return self._replies.pop(request, None)
 
     def await_reply(self, request: int, seconds: float) -> Reply | None:

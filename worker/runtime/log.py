@@ -54,7 +54,7 @@ def send_output(target: LogTarget, redaction: Redaction) -> int:
     """Send the output of this process to the worker, line by line, and let a crash write its stacks there.
 
     Output of Python becomes log lines without secrets; output of C code and other programs goes to the worker as it is.
-    Returns the descriptor for stacks.
+    Return the descriptor for stacks.
     """
     sys.stdout, sys.stderr = (_lines(_Printed(target, redaction, number)) for number in (1, 2))
     os.register_at_fork(after_in_child=_print_plainly)
@@ -94,7 +94,7 @@ class _Printed(io.RawIOBase):
         return True
 
     def fileno(self) -> int:
-        """The descriptor for programs that print to the same place."""
+        """Return the descriptor for programs that print to the same place."""
         return self._number
 
     def write(self, data: Any) -> int:
@@ -171,7 +171,7 @@ class LogReporter:
         """Do nothing: no line is buffered."""
 
     def text(self, failure: Failure) -> str:
-        """The log line of a failure, in Kafka Connect's format."""
+        """Return the log line of a failure, in Kafka Connect's format."""
         where = _where(failure, with_messages=self.config.errors_log_include_messages)
         return (
             f"Error encountered in task {self.connector}-{self.task}. Executing stage '{failure.stage.value}' "
@@ -180,7 +180,7 @@ class LogReporter:
 
 
 def failure_trace(error: BaseException) -> str:
-    """The trace of a failed connector or task: the error in one line, then the traceback."""
+    """Return the trace of a failed connector or task: the error in one line, then the traceback."""
     text, kind = error_text(error), type(error).__name__
     message = text if isinstance(error, ConnectError) and text else f"{kind}: {text}" if text else kind
     return f"{' '.join(message.split())}\n\n{stack_trace(error)}"

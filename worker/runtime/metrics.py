@@ -118,7 +118,7 @@ class TaskMetrics:
         self._pace.counted(1)
 
     def due(self) -> bool:
-        """Whether a report is due; gauges that are costly to compute are set only then."""
+        """Return whether a report is due; gauges that are costly to compute are set only then."""
         return self._pace.due()
 
     def report(self) -> None:
@@ -143,7 +143,7 @@ class TaskMetrics:
         self._tell()
 
     def values(self) -> dict[str, float]:
-        """All counters and gauges."""
+        """Return all counters and gauges."""
         errors: Mapping[str, int | str] = asdict(self._errors)
         counts = {name: value for name, value in errors.items() if isinstance(value, int)}
         named = {name.replace("_", "-"): float(value) for name, value in counts.items() if value}
@@ -168,7 +168,7 @@ class OwnMeasurements:
             self._now[each.name, each.labels] = each
 
     def changes(self) -> list[tuple[str, list[str], str, float | None]]:
-        """The changes since the last call."""
+        """Return the changes since the last call."""
         changed: list[tuple[str, list[str], str, float | None]] = [
             (name, list(chain(*labels)), each.help, float(each.value))
             for (name, labels), each in self._now.items()
@@ -199,7 +199,7 @@ def _is_named_well(each: Measurement) -> bool:
 
 
 def remaining_gauges(task: SourceTask[Any]) -> dict[str, float]:
-    """The gauges of what a source task has left to read; none if the task raises an error."""
+    """Return the gauges of what a source task has left to read; none if the task raises an error."""
     try:
         return {f"source-remaining-{unit}": float(amount) for unit, amount in task.remaining().items()}
     except Exception as error:
@@ -208,7 +208,7 @@ def remaining_gauges(task: SourceTask[Any]) -> dict[str, float]:
 
 
 def measurements_of(task: SourceTask[Any]) -> list[Measurement]:
-    """The measurements of a source task; none if the task raises an error."""
+    """Return the measurements of a source task; none if the task raises an error."""
     try:
         return list(task.measurements())
     except Exception as error:

@@ -51,7 +51,7 @@ class _Remembered(ConfigProvider):
 
 
 def providers_of(worker: Mapping[str, str], redaction: Redaction) -> dict[str, ConfigProvider]:
-    """The configured providers of ``config.providers``, by their aliases."""
+    """Return the configured providers of ``config.providers``, by their aliases."""
     aliases = provider_aliases(worker)
     if not aliases:
         return {}
@@ -60,17 +60,17 @@ def providers_of(worker: Mapping[str, str], redaction: Redaction) -> dict[str, C
 
 
 def provider_aliases(worker: Mapping[str, str]) -> list[str]:
-    """The aliases in ``config.providers``."""
+    """Return the aliases in ``config.providers``."""
     return _list(worker, "config.providers")
 
 
 def provider_registry(worker: Mapping[str, str]) -> PluginRegistry:
-    """All plugins of the worker, found before its configuration can be parsed, which needs the providers."""
+    """Return all plugins of the worker, found before its configuration can be parsed, which needs the providers."""
     return PluginRegistry.discover(_list(worker, "plugin.path"), _list(worker, "plugin.import.allowlist"))
 
 
 def provider_class(alias: str, worker: Mapping[str, str]) -> str:
-    """The class name of an alias, as written."""
+    """Return the class name of an alias, as written."""
     key = f"config.providers.{alias}.class"
     if not (name := worker.get(key)):
         raise ConfigError(key, None, f"config.providers lists {alias}, so its class must be named here")
@@ -87,7 +87,7 @@ def provider_secrets(worker: Mapping[str, str]) -> Iterator[str]:
 def provider_of(
     alias: str, worker: Mapping[str, str], registry: PluginRegistry, redaction: Redaction
 ) -> ConfigProvider:
-    """The configured provider of an alias; its values are hidden."""
+    """Return the configured provider of an alias; its values are hidden."""
     loaded = registry.load(PluginKind.CONFIG_PROVIDER, provider_class(alias, worker))
     reads_files = issubclass(loaded, (FileConfigProvider, DirectoryConfigProvider))
     provider: ConfigProvider = loaded(own_files(worker)) if reads_files else loaded()
@@ -100,7 +100,8 @@ def provider_of(
 
 
 def reload_after_ttl(link: Link, connector: Mapping[str, str]) -> OnTtl:
-    """The callback that asks for a restart of this unit when its values expire, unless ``config.action.reload=none``.
+    """Return the callback that asks for a restart of this unit when its values expire, unless
+    ``config.action.reload=none``.
 
     As in Kafka Connect, that key of the ``connector`` is read without resolving references.
     """

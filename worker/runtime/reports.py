@@ -56,7 +56,7 @@ class ReportPace:
         self._pause = _LITTLE_MOVES
 
     def due(self) -> bool:
-        """Whether a report is due."""
+        """Return whether a report is due."""
         return self._now() >= self.next_report
 
     def counted(self, amount: int) -> None:
@@ -77,7 +77,7 @@ class ReportPace:
         self.next_report = self._shared_moment(now + self._pause)
 
     def _shared_moment(self, at: float) -> float:
-        """The last shared moment up to ``at``, or the next one if that is too soon."""
+        """Return the last shared moment up to ``at``, or the next one if that is too soon."""
         moment = (at - self._phase) // self._pause * self._pause + self._phase
         return moment if at - moment < _MOST_EARLY * self._pause else moment + self._pause
 

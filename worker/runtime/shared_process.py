@@ -61,7 +61,7 @@ class _Member:
             self._context.run(logger.exception, "What the worker says is not understood")
 
     def threads(self) -> list[threading.Thread]:
-        """The running threads that the unit has started."""
+        """Return the running threads that the unit has started."""
         with self._lock:
             self._threads = [thread for thread in self._threads if thread.is_alive()]
             return self._threads.copy()

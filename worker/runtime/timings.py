@@ -29,7 +29,7 @@ class Rates:
         self._samples: deque[tuple[float, dict[str, int]]] = deque([(now, {})])
 
     def look(self, now: float, counters: Mapping[str, int]) -> dict[str, float]:
-        """The current rate of each counter: ``x-rate`` of ``x-total``."""
+        """Return the current rate of each counter: ``x-rate`` of ``x-total``."""
         self._samples.append((now, dict(counters)))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _RATE_SECONDS:
             self._samples.popleft()
@@ -58,7 +58,7 @@ class Window:
         self._greatest = max(self._greatest, value)
 
     def look(self, now: float) -> tuple[float, float] | None:
-        """The mean and the maximum; ``None`` without values."""
+        """Return the mean and the maximum; ``None`` without values."""
         if self._count:
             self._looks.append((now, self._count, self._total, self._greatest))
             self._count, self._total, self._greatest = 0, 0.0, 0.0
@@ -119,7 +119,7 @@ class Timings:
         self._commits.add(0.0)
 
     def values(self, now: float) -> dict[str, float]:
-        """The counters with their rates, the gauges, and the means and maxima of the last thirty seconds."""
+        """Return the counters with their rates, the gauges, and the means and maxima of the last thirty seconds."""
         counts = {name: float(count) for name, count in self._counters.items()}
         values = {**counts, **self._rates.look(now, self._counters), **self._gauges}
         for windows, end in ((self._sizes, ""), (self._times, "-time-ms")):
@@ -133,7 +133,7 @@ class Timings:
         return values
 
     def histograms(self) -> Mapping[str, list[float]]:
-        """The histograms by name: the sum of all seconds, then the counts of the buckets."""
+        """Return the histograms by name: the sum of all seconds, then the counts of the buckets."""
         return {name: list(kept) for name, kept in self._histograms.items()}
 
     def _fill(self, name: str, seconds: float) -> None:

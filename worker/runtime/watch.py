@@ -277,7 +277,7 @@ class Lookout:
 
 
 def _place(call: _Call) -> tuple[str, str]:
-    """The line of the plugin that a call has reached, and the stack from the runtime's frame on."""
+    """Return the line of the plugin that a call has reached, and the stack from the runtime's frame on."""
     frames: list[tuple[FrameType, int]] = []
     frame = sys._current_frames().get(call.thread)
     while frame is not None and frame is not call.frame:

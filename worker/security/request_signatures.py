@@ -128,7 +128,7 @@ class Nonces:
         self._used: OrderedDict[str, int] = OrderedDict()
 
     def use(self, nonce: str, time_ms: int, now_ms: int) -> bool:
-        """Use a nonce of a verified request. Returns whether it was unused."""
+        """Use a nonce of a verified request. Return whether it was unused."""
         while self._used and (len(self._used) > _MOST_NONCES or next(iter(self._used.values())) < now_ms):
             self._used.popitem(last=False)
         if nonce in self._used:

@@ -193,7 +193,7 @@ class ForkClient:
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
-    """The connection between this process and a fork server: this process's end, and the other one."""
+    """Return the connection between this process and a fork server: this process's end, and the other one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.settimeout(_ANSWERED)
     return ours, theirs

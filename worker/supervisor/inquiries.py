@@ -40,11 +40,11 @@ class Inquiries:
         self._ended = False
 
     def children(self) -> Mapping[Child, int]:
-        """The processes of the open inquiries, with the numbers of their requests."""
+        """Return the processes of the open inquiries, with the numbers of their requests."""
         return {asked.child: request for request, asked in self._asked.items()}
 
     def deadlines(self) -> list[float]:
-        """When each open inquiry times out, by :func:`time.monotonic`."""
+        """Return when each open inquiry times out, by :func:`time.monotonic`."""
         return [asked.deadline for asked in self._asked.values()]
 
     def ask(self, request: int, inquiry: messages.Inquiry) -> None:
@@ -119,7 +119,7 @@ def ask(
     seconds: float,
     on_part: Callable[[messages.Report], None] = lambda _: None,
 ) -> messages.Report | str:
-    """Ask a new process, without a supervisor. Returns its answer, or the reason why there is none, and ends it.
+    """Ask a new process, without a supervisor. Return its answer, or the reason why there is none, and end it.
 
     ``label`` marks its log lines. ``on_part`` receives the reports that come before the answer.
     """

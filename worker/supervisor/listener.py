@@ -53,7 +53,7 @@ class Listener(Generic[S]):
             self._kernel.register(wake, _SAYS)
 
     def ready(self, children: Collection[S], seconds: float | None) -> list[S]:
-        """Wait until children report or end, or the descriptor ``wake`` becomes readable. Returns those children.
+        """Wait until children report or end, or the descriptor ``wake`` becomes readable. Return those children.
 
         Sends pending commands meanwhile, as fast as the children read them.
         """

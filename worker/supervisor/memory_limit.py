@@ -42,7 +42,7 @@ class MemoryLimit:
 
 
 def _resident(pid: int) -> int:
-    """The resident bytes of a process; 0 if it is gone."""
+    """Return the resident bytes of a process; 0 if it is gone."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_bytes().split()[_RESIDENT]) * _PAGE
     except (OSError, IndexError):

@@ -83,7 +83,7 @@ class Measured:
 
     @classmethod
     def of(cls, unit: Unit, report: messages.Metrics) -> Measured:
-        """The notice of a report, without values that are not numbers."""
+        """Return the notice of a report, without values that are not numbers."""
         histograms = {
             name: tuple(map(float, kept))
             for name, kept in report.histograms.items()
@@ -110,7 +110,7 @@ class ClientMeasured:
 
     @classmethod
     def of(cls, unit: Unit, report: messages.ClientMetrics) -> ClientMeasured:
-        """The notice of a report."""
+        """Return the notice of a report."""
         lags = tuple((str(topic), int(partition), int(lag)) for topic, partition, lag in report.lags)
         return cls(unit, ClientSeen(str(report.kind), str(report.client_id), _numbers(report.values), lags))
 
@@ -212,7 +212,7 @@ PassedUp: TypeAlias = (
 
 
 def noticed(unit: Unit, report: PassedUp) -> Notice:  # noqa: PLR0911 - one for each kind
-    """The notice of a report that the supervisor only passes on."""
+    """Return the notice of a report that the supervisor only passes on."""
     match report:
         case messages.Metrics():
             return Measured.of(unit, report)

@@ -63,7 +63,7 @@ class WorkerEnd:
             self.when_touched()
 
     def is_cut(self) -> bool:
-        """Whether the child has closed its end, though some of its reports may not be received yet."""
+        """Return whether the child has closed its end, though some of its reports may not be received yet."""
         if self.closed:
             return True
         end = select.poll()

@@ -42,7 +42,7 @@ class PluginHomes:
     registry: PluginRegistry
 
     def interpreter(self, command: Command) -> Path | None:
-        """The interpreter that the process needs; ``None`` is the worker's own.
+        """Return the interpreter that the process needs; ``None`` is the worker's own.
 
         It is the worker's for a plugin that cannot be found: the process that looks for the plugin reports the error.
         """
@@ -50,7 +50,8 @@ class PluginHomes:
         return None if connector is None else connector.interpreter
 
     def home(self, command: Command) -> str:
-        """What units that share a process must have in common; an empty text if all their plugins come with Sluice.
+        """Return what units that share a process must have in common; an empty text if all their plugins come with
+        Sluice.
 
         It is an interpreter, or the folders and packages of plugins with the state of their code: in one process,
         modules of one folder would hide those of another, and older code newer. So plugins of two authors share none.
@@ -100,18 +101,18 @@ class PluginHomes:
 
 
 def _config(command: Command) -> Mapping[str, str]:
-    """The configuration of the connector that a command is about; empty if it is about none."""
+    """Return the configuration of the connector that a command is about; empty if it is about none."""
     config = command.connector_config if isinstance(command, messages.RunTask) else getattr(command, "config", None)
     return {key: value for key, value in (config or {}).items() if value is not None}
 
 
 def comes_with_sluice(entry: PluginEntry) -> bool:
-    """Whether a plugin comes with Sluice."""
+    """Return whether a plugin comes with Sluice."""
     return entry.folder is None and entry.interpreter is None and _top(entry) in _OURS
 
 
 def code_state(entry: PluginEntry) -> str:
-    """A text that changes with the code of a plugin, found without importing it.
+    """Return a text that changes with the code of a plugin, found without importing it.
 
     It covers the modules of the plugin's folder or package, or the packages that its own interpreter has installed.
     """
@@ -142,7 +143,9 @@ def _spec(package: str) -> ModuleSpec | None:
 
 
 def _written(file: Path) -> tuple[int, ...]:
-    """The identity of a file and its times, including the one at which it was put in place, which cannot be set."""
+    """Return the identity of a file and its times, including the one at which it was put in place, which cannot
+    be set.
+    """
     try:
         found = file.stat()
     except OSError:

@@ -84,13 +84,13 @@ class Child(Protocol):
         """Yield the reports that have arrived; once the child is gone, all that are left."""
 
     def gone(self) -> bool:
-        """Whether the child has ended and all its reports are received."""
+        """Return whether the child has ended and all its reports are received."""
 
     def kill(self) -> None:
         """Kill the child at once."""
 
     def join(self) -> str:
-        """Reap a child that is gone or killed. Returns how it ended, as the end of a sentence."""
+        """Reap a child that is gone or killed. Return how it ended, as the end of a sentence."""
 
     @property
     def was_let_go(self) -> bool:
@@ -115,7 +115,9 @@ class Launcher(Protocol):
         """
 
     def home(self, command: Command) -> str:
-        """What units that share a child must have in common: the interpreter, and where their plugins are installed."""
+        """Return what units that share a child must have in common: the interpreter, and where their plugins are
+        installed.
+        """
 
     def prepare(self) -> None:
         """Prepare the next launch, so that it is quick."""
@@ -165,7 +167,7 @@ class Piped:
         return self.pipe.receive()
 
     def gone(self) -> bool:
-        """Whether the child has ended and all its reports are received."""
+        """Return whether the child has ended and all its reports are received."""
         return self.pipe.closed
 
 
@@ -237,7 +239,7 @@ class _Process(Piped):
         return f"exited with status {status} without having said why"
 
     def has_ended(self) -> bool:
-        """Whether the process is gone, even if some of its reports are not received yet."""
+        """Return whether the process is gone, even if some of its reports are not received yet."""
         if self._code is not None or self._pidfd is None:
             return True
         if not _is_readable(self.sentinel):
@@ -328,7 +330,7 @@ class ForkServerLauncher:
         return self._start(label)
 
     def home(self, command: Command) -> str:
-        """Where the plugins of a unit are installed; see :class:`Launcher`."""
+        """Return where the plugins of a unit are installed; see :class:`Launcher`."""
         return "" if self._homes is None else self._homes.home(command)
 
     def prepare(self) -> None:

@@ -116,7 +116,7 @@ class Transaction:
         return ConnectError(f"A transaction of connector {self._orders.connector} has failed: {error.str()}")
 
     def failed(self, error: Exception) -> Exception:
-        """The error that one which a call of the producer raised stands for."""
+        """Return the error that one which a call of the producer raised stands for."""
         cause = _cause(error)
         return ConnectError(f"The producer has failed: {error}") if cause is None else self.failure(cause)
 
@@ -130,7 +130,9 @@ class Transaction:
                 return
 
     def _is_superseded(self) -> bool:
-        """Whether there is a newer claim, committed or not: its writer is to have what was committed before it."""
+        """Return whether there is a newer claim, committed or not: its writer is to have what was committed
+        before it.
+        """
         claim = self._orders.claim
         consumer = Consumer(
             {
@@ -174,7 +176,7 @@ class Transaction:
 
 
 def _cause(error: BaseException) -> KafkaError | None:
-    """The client's error within this one."""
+    """Return the client's error within this one."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, KafkaException):
         cause = cause.__cause__ or cause.__context__

@@ -184,7 +184,7 @@ def _skip_blanks(text: str, position: int) -> int:
 
 
 def _read(fields: CalendarFields, item: _Item, text: str, start: int, width: int | None) -> int:
-    """Read one part of the pattern into ``fields``. Returns the position after it."""
+    """Read one part of the pattern into ``fields``. Return the position after it."""
     letter = item.letter
     if letter in "zZ":
         fields.offset_ms, end = read_zone(text, start)

@@ -77,7 +77,7 @@ _BY_NAME: Final = {name.lower(): minutes for name, minutes in _ZONES.items()}
 def read_zone(text: str, start: int) -> tuple[int, int]:
     """Read a zone such as ``+0200``, ``GMT+2:00`` or ``PST``.
 
-    Returns its offset in milliseconds and its end position.
+    Return its offset in milliseconds and its end position.
     """
     if match := _OFFSET.match(text, start):
         return _offset(match), match.end()
@@ -89,7 +89,7 @@ def read_zone(text: str, start: int) -> tuple[int, int]:
 def read_iso_zone(text: str, start: int, count: int) -> tuple[int, int]:
     """Read an ISO 8601 zone in the form of ``count`` letters X.
 
-    Returns its offset in milliseconds and its end position.
+    Return its offset in milliseconds and its end position.
     """
     if text.startswith("Z", start):
         return 0, start + 1

@@ -73,7 +73,7 @@ class PluginEntry:
         return "$".join(parts[first:])
 
     def names(self) -> Iterator[str]:
-        """All names by which a configuration, or the file of roles, may refer to this plugin."""
+        """Yield all names by which a configuration, or the file of roles, may refer to this plugin."""
         yield self.class_name
         for name in (self.simple_name, *self.aliases):
             yield name

@@ -23,7 +23,7 @@ _ReadNested = Callable[[bytes, int, int], tuple[Any, int]]
 
 
 def read_schemaless(data: bytes, place: int, depth: int = 0) -> tuple[Any, int]:
-    """Read the value at ``place``. Returns it with the position after it."""
+    """Read the value at ``place``. Return it with the position after it."""
     if depth > _DEEPEST:
         raise MalformedError(_TOO_DEEP)
     found: Any = None

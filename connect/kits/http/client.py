@@ -89,7 +89,7 @@ class HttpClient:
         raise BrokenResponseError(f"{request.shown} redirects more than {_MOST_HOPS} times: correct the URL.")
 
     def _is_followed(self, request: Request, status: int) -> bool:
-        """Whether to follow a redirect; never with another method, which would lose the body."""
+        """Return whether to follow a redirect; never with another method, which would lose the body."""
         is_redirect = self._settings.follows_redirects and status in _REDIRECTS
         return is_redirect and (request.method in _SAFE or status in _SAME_METHOD)
 

@@ -62,7 +62,7 @@ class Credentials:
         return f"{url}{'&' if '?' in url else '?'}{urlencode(self._parameters, quote_via=quote)}"
 
     def is_refreshed(self, status: int, sent: Mapping[str, str]) -> bool:  # noqa: ARG002
-        """Whether the credentials are renewed because this status says that those sent have expired."""
+        """Return whether the credentials are renewed because this status says that those sent have expired."""
         return False
 
     def hide(self, text: str) -> str:

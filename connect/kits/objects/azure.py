@@ -148,7 +148,7 @@ class AzureBlobs:
         return None if found is None else (found.metadata or {}).get(_WRITTEN_BY)
 
     def below(self, path: str) -> Iterator[tuple[str, int]]:
-        """The blobs below a folder, ordered by path, with their sizes, without those that stand for folders."""
+        """Yield the blobs below a folder, ordered by path, with their sizes, without those that stand for folders."""
         yield from ((self._path(blob), int(blob.size)) for blob in self._listed(path) if not _is_folder(blob))
 
     def names(self, path: str) -> list[str]:

@@ -66,7 +66,7 @@ def account_of_connection_string(text: str, named: str, endpoint: str) -> AzureA
 
 
 def _parts_of(text: str) -> Mapping[str, str]:
-    """The parts of a connection string by name; names are case-insensitive."""
+    """Return the parts of a connection string by name; names are case-insensitive."""
     parts = [part.partition("=") for part in text.strip().strip(";").split(";")]
     if not all(equals for _, equals, _ in parts):
         raise ConfigError(

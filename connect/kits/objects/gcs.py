@@ -147,7 +147,7 @@ class GoogleObjects:
         return GoogleObject(blob.crc32c, blob.size)
 
     def below(self, path: str) -> Iterator[tuple[str, int]]:
-        """The objects below a folder, ordered by path, with their sizes; names that stand for a folder end
+        """Yield the objects below a folder, ordered by path, with their sizes; names that stand for a folder end
         with ``/``.
         """
         prefix = self._key(f"{path}/" if path else "")
@@ -178,7 +178,7 @@ class GoogleObjects:
                     return
 
     def writer(self, path: str) -> Any:
-        """A file that is sent in chunks, and exists once it is closed."""
+        """Return a file that is sent in chunks, and exists once it is closed."""
         return self._blob(path).open("wb", chunk_size=_CHUNK, ignore_flush=True, retry=self._again)
 
     def remove(self, path: str) -> None:

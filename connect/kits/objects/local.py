@@ -58,7 +58,7 @@ class LocalFiles:
             return []
 
     def below(self, path: str) -> Iterator[tuple[str, int]]:
-        """The files below a folder, ordered by path, with their sizes."""
+        """Yield the files below a folder, ordered by path, with their sizes."""
         yield from _files(self.root / path, f"{path}/" if path else "")
 
     def size(self, path: str) -> int | None:
@@ -86,7 +86,7 @@ class LocalFiles:
 
 
 def _files(folder: Path, start: str) -> Iterator[tuple[str, int]]:
-    """The files below a folder, as far as they are still there, with their sizes; paths begin with ``start``."""
+    """Yield the files below a folder, as far as they are still there, with their sizes; paths begin with ``start``."""
     try:
         with os.scandir(folder) as entries:
             found = sorted((entry.name + "/" * entry.is_dir(), entry) for entry in entries)

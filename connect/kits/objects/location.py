@@ -65,7 +65,7 @@ class Location:
 
 
 def parse_location(url: str | None, bucket: str | None = None) -> Location:
-    """The location that ``store.url`` names, or the bucket ``s3.bucket.name`` if that is set.
+    """Return the location that ``store.url`` names, or the bucket ``s3.bucket.name`` if that is set.
 
     Together with a bucket, ``store.url`` may be the endpoint of its service, as in Confluent's S3 sink.
     """

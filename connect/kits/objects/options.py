@@ -191,7 +191,9 @@ class AzureOptions(HostsConfig):
     )
 
     def azure_account_of(self, place: Location) -> AzureAccount:
-        """The account that has a place; raises :class:`~connect.errors.ConfigError` if its keys cannot be used."""
+        """Return the account that has a place; raises :class:`~connect.errors.ConfigError` if its keys cannot
+        be used.
+        """
         name, _, domain = place.authority.partition("@")[2].partition(".dfs.")
         endpoint = (self.azblob_endpoint or f"https://{name}.blob.{domain}").rstrip("/")
         if self.azblob_connection_string is not None:

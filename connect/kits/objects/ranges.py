@@ -15,7 +15,7 @@ _READ_AHEAD: Final = 1 << 16
 
 
 def open_ranges(size: int, read: Callable[[int, int], bytes], close: Callable[[], None] | None = None) -> BinaryIO:
-    """A file of ``size`` bytes for random reads. ``read`` returns a number of bytes from a position on."""
+    """Return a file of ``size`` bytes for random reads. ``read`` returns a number of bytes from a position on."""
     return cast("BinaryIO", io.BufferedReader(_Ranges(size, read, close), _READ_AHEAD))
 
 

@@ -82,11 +82,11 @@ class S3Objects:
         self._prefix = f"{prefix}/" if prefix else ""
 
     def key(self, path: str) -> str:
-        """The key of an object."""
+        """Return the key of an object."""
         return self._prefix + path
 
     def path_of(self, key: str) -> str:
-        """The inverse of :meth:`key`."""
+        """Return the inverse of :meth:`key`."""
         return key.removeprefix(self._prefix)
 
     def create(self, path: str, data: bytes) -> None:
@@ -138,7 +138,7 @@ class S3Objects:
             return None
 
     def below(self, path: str) -> Iterator[tuple[str, int]]:
-        """The objects below a folder, ordered by path, with their sizes."""
+        """Yield the objects below a folder, ordered by path, with their sizes."""
         prefix = self.key(f"{path}/" if path else "")
         with self._errors(path):
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):
@@ -146,7 +146,7 @@ class S3Objects:
                     yield self.path_of(item["Key"]), int(item["Size"])
 
     def beginning(self, path: str) -> list[str]:
-        """The objects whose paths begin with this prefix."""
+        """Return the objects whose paths begin with this prefix."""
         with self._errors(path):
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self.key(path))
             return [self.path_of(item["Key"]) for page in pages for item in page.get("Contents", ())]
@@ -186,7 +186,7 @@ class S3Objects:
     # -- uploads ---------------------------------------------------------------------------------------------
 
     def uploads(self, folder: str) -> list[tuple[str, str]]:
-        """The incomplete uploads of objects below a folder: path and id."""
+        """Return the incomplete uploads of objects below a folder: path and id."""
         prefix = self.key(f"{folder}/")
         with self._errors(folder):
             pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
@@ -214,7 +214,7 @@ class S3Objects:
             )
 
     def has_upload(self, path: str, upload: str) -> bool:
-        """Whether an incomplete upload of this id exists."""
+        """Return whether an incomplete upload of this id exists."""
         try:
             with self._errors(path):
                 self._client.list_parts(**self._at(path), UploadId=upload, MaxParts=1)

@@ -42,10 +42,10 @@ class ObjectStore(Protocol):
         """Return the size of a file, ``None`` if it does not exist."""
 
     def names(self, path: str) -> list[str]:
-        """The names of the files and folders in a folder, sorted; none if the folder does not exist."""
+        """Return the names of the files and folders in a folder, sorted; none if the folder does not exist."""
 
     def below(self, path: str) -> Iterator[tuple[str, int]]:
-        """The files below a folder, hidden ones too, ordered by path, with their sizes."""
+        """Return the files below a folder, hidden ones too, ordered by path, with their sizes."""
 
     def remove(self, path: str) -> None:
         """Remove a file, if it exists."""

@@ -129,7 +129,7 @@ class Database:
         connection.commit()
 
     def _may_pass(self, error: BaseException, cause: BaseException) -> bool:
-        """Whether the error is transient: a lost connection, a lock, a server that is starting."""
+        """Return whether the error is transient: a lost connection, a lock, a server that is starting."""
         if getattr(error, "connection_invalidated", False):
             return True
         passes = self._driver.is_transient(cause)

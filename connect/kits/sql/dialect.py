@@ -183,7 +183,7 @@ class Dialect:
         return None
 
     def are_over(self, connection: Connection, transactions: Hashable) -> bool:  # noqa: ARG002
-        """Whether all these transactions have ended."""
+        """Return whether all these transactions have ended."""
         return True
 
 

@@ -71,14 +71,14 @@ class Driver:
         return None
 
     def is_transient(self, error: BaseException) -> bool | None:  # noqa: ARG002
-        """Whether an error may pass by itself: a lost connection, a lock, a server that is starting.
+        """Return whether an error may pass by itself: a lost connection, a lock, a server that is starting.
 
         All others are permanent. ``None`` for a database whose errors are not known.
         """
         return None
 
     def is_transient_report(self, state: str, number: int, text: str) -> bool | None:  # noqa: ARG002
-        """The same of what a JDBC driver reports: its SQLSTATE, the database's number of it, and its text."""
+        """Return the same of what a JDBC driver reports: its SQLSTATE, the database's number of it, and its text."""
         return None
 
 

@@ -120,5 +120,7 @@ class HostGuard:
 
 
 def is_socket(host: str) -> bool:
-    """Whether libpq takes a host for the folder of a Unix socket, or for one without a file; so it takes no host."""
+    """Return whether libpq takes a host for the folder of a Unix socket, or for one without a file; so it takes no
+    host.
+    """
     return not host or host[0] in "/@"

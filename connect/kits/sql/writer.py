@@ -210,10 +210,10 @@ class Writer(ABC):
 
     @abstractmethod
     def blames_row(self, error: Exception) -> bool:
-        """Whether a driver's error is about a row: a constraint, or a value that does not fit."""
+        """Return whether a driver's error is about a row: a constraint, or a value that does not fit."""
 
     def may_be_for_order(self, error: Exception) -> bool:  # noqa: ARG002
-        """Whether an error that blames a row may come from the order in which rows are written."""
+        """Return whether an error that blames a row may come from the order in which rows are written."""
         return True
 
     # -- statements ----------------------------------------------------------------------------------------------

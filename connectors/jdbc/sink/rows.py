@@ -132,7 +132,7 @@ class RowMaker:
         return {table for table, found in reached if any(times[each] > 1 for each in found or ())}
 
     def _depend(self, one: TableId, other: TableId) -> bool:
-        """Whether the order of rows of two tables may matter: they concern the same table."""
+        """Return whether the order of rows of two tables may matter: they concern the same table."""
         first, second = self._reached(one), self._reached(other)
         if first is None or second is None:
             return _NOTHING not in (first, second)

@@ -247,7 +247,7 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
         return self._writer.blames_row(_cause(error))
 
     def _may_be_outdated(self, error: Exception) -> bool:
-        """Whether an error may be due to tables that are not what they were when they were looked up."""
+        """Return whether an error may be due to tables that are not what they were when they were looked up."""
         if isinstance(error, _ChangedTableError) or self._blames_row(error):
             return True
         failure = self._database.failure(error, "write records")

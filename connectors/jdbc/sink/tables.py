@@ -71,7 +71,8 @@ class Tables:
         return connection
 
     def look_again(self, *, is_sure: bool) -> bool:
-        """Whether others changed a table since it was looked up (``is_sure`` if they did): then all are forgotten.
+        """Return whether others changed a table since it was looked up (``is_sure`` if they did): then all are
+        forgotten.
 
         Ends the transaction.
         """

@@ -149,7 +149,7 @@ def _runs(action: Action, rows: Sequence[Row], key_size: int, deletes: Sequence[
 
 
 def _may_be_equal(keys: Iterable[Row]) -> bool:
-    """Whether different keys may be equal to the database, which may ignore case, accents or trailing spaces."""
+    """Return whether different keys may be equal to the database, which may ignore case, accents or trailing spaces."""
     exact = set(keys)
     loose = {tuple(map(_loose, key)) for key in exact}
     return len(loose) < len(exact)

@@ -369,7 +369,7 @@ class JdbcTaskConfig(JdbcSourceConfig):
     )
 
     def table_ids(self, dialect: Dialect) -> list[TableId]:
-        """The tables of this task; a Java worker's task config has their names separated by commas instead."""
+        """Return the tables of this task; a Java worker's task config has their names separated by commas instead."""
         if self.tables.startswith("["):
             return [TableId(*parts) for parts in json.loads(self.tables)]
         found = [dialect.table_id(name) for name in _NAMES.findall(self.tables)]

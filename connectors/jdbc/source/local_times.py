@@ -41,7 +41,7 @@ class LocalTimes:
         return local - least if least == most else self._change(local, least, most) - 1
 
     def is_skipped(self, local: int) -> bool:
-        """Whether the clock never shows this time."""
+        """Return whether the clock never shows this time."""
         least, most = self._differences(local)
         return least != most and self._is_skipped(local)
 

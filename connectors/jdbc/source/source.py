@@ -71,7 +71,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
         return None if polled is None else self._reported(polled)
 
     def drained(self) -> bool:
-        """Whether every table was read to the end that it had when it was checked."""
+        """Return whether every table was read to the end that it had when it was checked."""
         return self._drained
 
     def stop(self) -> None:
@@ -81,7 +81,9 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             database.dispose()
 
     def _has_ended_round(self) -> bool:
-        """Whether every table has been read to its end since the last time; a poll in between returns nothing."""
+        """Return whether every table has been read to its end since the last time; a poll in between returns
+        nothing.
+        """
         rounds = min((each.passes for each in self._readers), default=0)
         ended, self._rounds = rounds > self._rounds, max(rounds, self._rounds)
         return ended

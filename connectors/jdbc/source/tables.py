@@ -75,7 +75,7 @@ def column_mapping(texts: Iterable[str]) -> ColumnMapping:
 
 
 def has_topic_form(text: str) -> bool:
-    """Whether Kafka allows all characters of a text in a topic name, and its length."""
+    """Return whether Kafka allows all characters of a text in a topic name, and its length."""
     return _TOPIC.fullmatch(text) is not None
 
 
@@ -98,7 +98,7 @@ def _unquoted(part: str) -> str:
 
 
 def _is_called(table: TableId, name: str) -> bool:
-    """Whether a written name means a table: by its last parts, quoted or not."""
+    """Return whether a written name means a table: by its last parts, quoted or not."""
     parts = [_unquoted(part.strip()) for part in _PART.findall(name)]
     own = [part for part in (table.catalog, table.schema, table.name) if part]
     return name in (table.name, str(table)) or own[-len(parts) :] == parts

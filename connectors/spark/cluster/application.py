@@ -117,7 +117,7 @@ class ApplicationFolder:
         return descriptor
 
     def has_host(self) -> bool:
-        """Whether a process hosts the application."""
+        """Return whether a process hosts the application."""
         if (claimed := self.host()) is None:
             return True
         os.close(claimed)

@@ -32,7 +32,7 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark's executors are in the driver's process."""
+    """Return whether Spark's executors are in the driver's process."""
     return master == "local" or master.startswith("local[")
 
 
@@ -67,7 +67,7 @@ def shipping_settings(props: Mapping[str, str], home: Path) -> dict[str, str]:
 
 
 def _archive(folders: Sequence[str], place: Path) -> Path:
-    """The zip of the current code."""
+    """Return the zip of the current code."""
     files = list(_files(folders))
     digest = hashlib.sha256()
     for name, path in files:
@@ -91,7 +91,7 @@ def _write(path: Path, files: Sequence[tuple[str, Path]]) -> None:
 
 
 def _files(folders: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """The files to send, each with its name in the zip."""
+    """Yield the files to send, each with its name in the zip."""
     for package in _PACKAGES:
         spec = importlib.util.find_spec(package)
         assert spec is not None
@@ -124,5 +124,5 @@ def _below(root: Path, name: str) -> Iterator[tuple[str, Path]]:
 
 
 def _place(folder: str) -> str:
-    """The folder in the zip that stands for one of ``plugin.path``."""
+    """Return the folder in the zip that stands for one of ``plugin.path``."""
     return f"plugins/{hashlib.sha256(folder.encode()).hexdigest()[:16]}"

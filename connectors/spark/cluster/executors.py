@@ -133,7 +133,7 @@ def unfit_executors(answers: Iterable[Answer]) -> str | None:
 
 
 def has_executors(spark: SparkSession) -> bool:
-    """Whether there is any executor right now; with a local master, the driver is one."""
+    """Return whether there is any executor right now; with a local master, the driver is one."""
     context: Any = spark.sparkContext
     return is_local(context.master) or context._jsc.sc().getExecutorMemoryStatus().size() > 1
 

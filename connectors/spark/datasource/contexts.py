@@ -27,11 +27,11 @@ class KnownOffsets:
         self._offsets = {_text(partition): dict(offset) for partition, offset in offsets}
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The offset of one source partition."""
+        """Return the offset of one source partition."""
         return self._offsets.get(_text(partition))
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The offset of each source partition."""
+        """Return the offset of each source partition."""
         return [self.offset(partition) for partition in partitions]
 
 

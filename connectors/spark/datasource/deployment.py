@@ -41,7 +41,7 @@ class Deployment:
 
     @classmethod
     def of_source(cls, options: Mapping[str, str]) -> Deployment:
-        """The source that ``options`` describe; raises a :class:`~connect.errors.ConfigError` that lists what
+        """Return the source that ``options`` describe; raises a :class:`~connect.errors.ConfigError` that lists what
         is wrong.
         """
         made = cls._of(options)
@@ -55,7 +55,7 @@ class Deployment:
 
     @classmethod
     def of_sink(cls, options: Mapping[str, str]) -> Deployment:
-        """The sink that ``options`` describe; raises a :class:`~connect.errors.ConfigError` that lists what
+        """Return the sink that ``options`` describe; raises a :class:`~connect.errors.ConfigError` that lists what
         is wrong.
         """
         made = cls._of(options)
@@ -92,7 +92,7 @@ class Deployment:
         return self.connector_class(self._parsed(self.connector_class.config_class, self.props), context)
 
     def storable(self, task_config: Mapping[str, str | None]) -> dict[str, str]:
-        """A task config that may leave the process, with references in place of resolved values."""
+        """Return a task config that may leave the process, with references in place of resolved values."""
         stored = restore_references(task_config, self.written)
         return {key: value for key, value in stored.items() if value is not None}
 
@@ -114,7 +114,7 @@ class Deployment:
         return class_name(self.connector_class.task_class)
 
     def secrets(self) -> frozenset[str]:
-        """The secrets that no text may reveal: passwords, and values from config providers."""
+        """Return the secrets that no text may reveal: passwords, and values from config providers."""
         keys = self.connector_class.config_class.definitions()
         passwords = {key.name for key in keys if key.type is ConfigType.PASSWORD}
         return frozenset(text for key in passwords | self.secret_keys if (text := (self.props.get(key) or "").strip()))
@@ -171,7 +171,7 @@ def _plugin_mistakes(
 def _known_keys(
     registry: PluginRegistry, connector_class: type[Connector[Any]], options: Mapping[str, str]
 ) -> Iterator[str]:
-    """The keys of the connector and its plugins, as their authors spell them."""
+    """Yield the keys of the connector and its plugins, as their authors spell them."""
     yield from (key.name for key in connector_class.config_class.definitions())
     for spec in transformation_specs(options):
         yield f"{spec.prefix}{VERSION}"

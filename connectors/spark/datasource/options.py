@@ -31,7 +31,9 @@ _SHORTEST: Final = 4
 
 
 def aliases(options: Mapping[str, str], key: str) -> list[str]:
-    """The aliases an option lists, in order; raises :class:`~connect.errors.ConfigError` if two differ only in case."""
+    """Return the aliases an option lists, in order; raises :class:`~connect.errors.ConfigError` if two differ only in
+    case.
+    """
     listed = list(dict.fromkeys(alias.strip() for alias in options.get(key, "").split(",") if alias.strip()))
     if len({alias.lower() for alias in listed}) < len(listed):
         raise ConfigError(key, options[key], "Two aliases differ only in case, which Spark's options do not keep.")
@@ -39,7 +41,7 @@ def aliases(options: Mapping[str, str], key: str) -> list[str]:
 
 
 def alias_names(options: Mapping[str, str]) -> dict[str, str]:
-    """The options, with the aliases of transformations and the like in their original case."""
+    """Return the options, with the aliases of transformations and the like in their original case."""
     prefixes = {f"{key}.{alias}.".lower(): f"{key}.{alias}." for key in _PLURAL for alias in aliases(options, key)}
     named: dict[str, str] = {}
     for name, value in options.items():
@@ -50,15 +52,15 @@ def alias_names(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def written_names(options: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
-    """The options, renamed to those of ``keys`` that differ from their names only in case."""
+    """Return the options, renamed to those of ``keys`` that differ from their names only in case."""
     known: Collection[str] = set(keys)
     by_lower = {key.lower(): key for key in known}
     return {name if name in known else by_lower.get(name.lower(), name): value for name, value in options.items()}
 
 
 def resolved_options(options: Mapping[str, str], registry: PluginRegistry) -> ResolvedConfig:
-    """The options with references resolved: those to ``env``, ``file`` and ``dir``, and to config providers the options
-    define.
+    """Return the options with references resolved: those to ``env``, ``file`` and ``dir``, and to config providers the
+    options define.
 
     Raises :class:`~connect.errors.ConfigError` if a provider cannot be created from the options, and
     :class:`~connect.errors.ConnectError` if it cannot look up a value.

@@ -43,13 +43,13 @@ class SourceReader(DataSourceReader):
         self._shape = shape
 
     def partitions(self) -> list[InputPartition]:
-        """The pieces; runs in the process that plans the query."""
+        """Return the pieces; runs in the process that plans the query."""
         deployment = Deployment.of_source(self._options)
         with secrets_hidden(deployment.secrets()):
             return [Piece(number, config) for number, config in enumerate(_task_configs(deployment))]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of one piece; runs in an executor's Python worker. Without a piece there are no rows."""
+        """Yield the rows of one piece; runs in an executor's Python worker. Without a piece there are no rows."""
         if isinstance(partition, Piece):
             deployment = Deployment.of_source(self._options)
             with secrets_hidden(deployment.secrets()):
@@ -57,7 +57,7 @@ class SourceReader(DataSourceReader):
 
 
 def first_shape(options: Mapping[str, str]) -> RowShape:
-    """The columns of the first records, from the first piece that has any."""
+    """Return the columns of the first records, from the first piece that has any."""
     deployment = Deployment.of_source(options)
     with secrets_hidden(deployment.secrets()):
         for task_config in _task_configs(deployment):
@@ -89,7 +89,7 @@ def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 def _task_configs(deployment: Deployment) -> list[dict[str, str]]:
-    """The bounded splits of a source that supports them, otherwise its task configs."""
+    """Return the bounded splits of a source that supports them, otherwise its task configs."""
     context, most = PlainConnectorContext(), deployment.config.tasks_max
     with connector_started(deployment, context) as connector:
         configs = connector.splits(most or os.cpu_count() or 1)

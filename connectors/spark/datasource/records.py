@@ -49,7 +49,7 @@ class RecordShape:
 
     @classmethod
     def of(cls, schema: StructType, config: DataSourceConfig) -> RecordShape:
-        """The shape for rows of this schema.
+        """Return the shape for rows of this schema.
 
         Raises :class:`~connect.errors.ConfigError` if a column does not exist, and
         :class:`~connect.errors.SchemaError`, which says what to cast, if Connect lacks a column's type.
@@ -71,7 +71,7 @@ class RecordShape:
         return cls(config.topics[0], row, config.key_column, config.headers_column)
 
     def records(self, rows: pa.RecordBatch, partition: int, first: int) -> SinkBatch:
-        """The records of some rows, numbered from ``first`` on.
+        """Return the records of some rows, numbered from ``first`` on.
 
         Raises :class:`~connect.errors.DataError`, which names the column and says what to cast, if a value would be
         lost.

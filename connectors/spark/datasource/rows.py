@@ -54,7 +54,7 @@ class RowShape:
 
     @classmethod
     def seen(cls, batches: Sequence[SourceBatch], config: DataSourceConfig) -> RowShape:
-        """The columns of these records; raises a :class:`~connect.errors.SchemaError` that says which type
+        """Return the columns of these records; raises a :class:`~connect.errors.SchemaError` that says which type
         Spark lacks.
         """
         beside = (config.key_column, config.headers_column, config.metadata_column)
@@ -72,8 +72,8 @@ class RowShape:
 
     @classmethod
     def declared(cls, schema: StructType, config: DataSourceConfig) -> RowShape:
-        """The columns the user declares; raises a :class:`~connect.errors.SchemaError` that says which type Connect
-        lacks.
+        """Return the columns the user declares; raises a :class:`~connect.errors.SchemaError` that says which type
+        Connect lacks.
         """
         from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - only where Spark is
 
@@ -82,7 +82,7 @@ class RowShape:
         return cls(table, True, *(name if table.field(name) else "" for name in asked))
 
     def spark_schema(self) -> StructType:
-        """The columns in Spark's types."""
+        """Return the columns in Spark's types."""
         from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - as above
 
         return from_arrow_schema(table_type(self.table).columns)
@@ -136,7 +136,7 @@ def header_column(headers: Sequence[Headers]) -> Column:
 
 
 def _typed(column: Column) -> Column:
-    """The keys; as strings if nothing determines a type."""
+    """Return the keys; as strings if nothing determines a type."""
     if column.schema is None and all(value is None for value in column):
         return ValueColumn(column.values(), _TEXT)
     return column

@@ -34,7 +34,7 @@ class SluiceDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return "sluice"
 
     def schema(self) -> StructType:

@@ -81,7 +81,7 @@ def poll_once(task: SourceTask[Any]) -> list[SourceBatch]:
 def polled_to_the_end(
     task: SourceTask[Any], *, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[SourceBatch]:
-    """The records of a task until it is drained.
+    """Yield the records of a task until it is drained.
 
     Raises :class:`~connect.errors.ConnectError` if a source that never says it is drained returns nothing for
     ``patience`` seconds, and the source's own :class:`~connect.errors.RetriableError` if it keeps failing that long.

@@ -34,11 +34,11 @@ class SourceStream(SimpleDataSourceStreamReader):
         self._reading: _Reading | None = None
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802 - Spark's name
-        """The offset before all records."""
+        """Return the offset before all records."""
         return {}
 
     def read(self, start: StreamOffset) -> tuple[Iterator[Any], StreamOffset]:
-        """The next rows after a stream offset, and the offset after them."""
+        """Return the next rows after a stream offset, and the offset after them."""
         if self._reading is None or not self._reading.continues(start):
             self.stop()
             self._reading = _Reading(self._options, self._shape, start)
@@ -75,11 +75,11 @@ class _Reading:
             self._pollers = Pollers(self._deployment, KnownOffsets(known_offsets(start)))
 
     def continues(self, start: StreamOffset) -> bool:
-        """Whether reading is at this offset, with the tasks the connector currently wants."""
+        """Return whether reading is at this offset, with the tasks the connector currently wants."""
         return self._place == start and self._pollers.is_current
 
     def next(self) -> tuple[Iterator[pa.RecordBatch], StreamOffset]:
-        """The next rows, and the stream offset after them."""
+        """Return the next rows, and the stream offset after them."""
         with secrets_hidden(self._deployment.secrets()):
             found = self._pollers.gather(self._deployment.config.max_records_per_trigger)
             self._place = advanced(self._place, found)
@@ -87,7 +87,7 @@ class _Reading:
             return iter(list(self._rows(found))), dict(self._place)
 
     def replay(self, start: StreamOffset, end: StreamOffset) -> Iterator[pa.RecordBatch]:
-        """The rows between two stream offsets."""
+        """Yield the rows between two stream offsets."""
         with secrets_hidden(self._deployment.secrets()):
             replay = Replay(start, end)
             until = time.monotonic() + PATIENCE

@@ -25,12 +25,12 @@ _FURTHER: Final = 2
 
 
 def known_offsets(place: Mapping[str, Any]) -> list[tuple[Offset, Offset]]:
-    """The source partitions of a stream offset, with their source offsets."""
+    """Return the source partitions of a stream offset, with their source offsets."""
     return [(json.loads(partition), kept["offset"]) for partition, kept in place.items()]
 
 
 def advanced(place: Mapping[str, Any], batches: Iterable[SourceBatch]) -> StreamOffset:
-    """The stream offset after these records; raises :class:`~connect.errors.ConnectError` if they have no source
+    """Return the stream offset after these records; raises :class:`~connect.errors.ConnectError` if they have no source
     offsets.
     """
     after = dict(place)

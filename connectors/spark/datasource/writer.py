@@ -74,8 +74,8 @@ class Order:
 
     @classmethod
     def of(cls, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> Order:
-        """The order for rows of this schema; raises a :class:`~connect.errors.ConnectError` that says what is wrong
-        with it.
+        """Return the order for rows of this schema; raises a :class:`~connect.errors.ConnectError` that says what is
+        wrong with it.
         """
         deployment = Deployment.of_sink(options)
         if overwrite:

@@ -58,7 +58,7 @@ class ChangePlan:
         return replace(batch.take(places), value=ValueColumn(rows, schema)), ignored
 
     def _change(self, value: Any, key: Any) -> tuple[Mapping[str, Any], Mapping[str, Any], bool] | None:
-        """The row, its key, and whether it is deleted; ``None`` if the record describes no row."""
+        """Return the row, its key, and whether it is deleted; ``None`` if the record describes no row."""
         row, deleted = self._unpacked(value)
         if row is None:
             return None
@@ -110,7 +110,7 @@ class ChangePlan:
 
 
 def _of_envelope(value: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, bool]:
-    """The row in a Debezium envelope; for a deleted row, whatever is known of it."""
+    """Return the row in a Debezium envelope; for a deleted row, whatever is known of it."""
     operation = value.get("op")
     if operation in _WRITTEN:
         after = value.get("after")
@@ -142,7 +142,7 @@ def _check_available(row: Mapping[str, Any]) -> None:
 
 @lru_cache(maxsize=256)
 def _schema(plan: ChangePlan, value: Schema | None, key: Schema | None) -> Schema | None:
-    """The schema of changes, if their records' schemas determine it."""
+    """Return the schema of changes, if their records' schemas determine it."""
     row = _row_schema(plan, value)
     named = _key_schemas(plan, row, key)
     if named is None or (row is None and value is not None):
@@ -173,7 +173,7 @@ def _row_schema(plan: ChangePlan, value: Schema | None) -> Schema | None:
 
 
 def _key_schemas(plan: ChangePlan, row: Schema | None, key: Schema | None) -> Mapping[str, Schema] | None:
-    """The schemas of the key columns, if they are known."""
+    """Return the schemas of the key columns, if they are known."""
     known = {} if row is None else {field.name: field.schema for field in row.fields}
     if key is not None and key.type is Type.STRUCT:
         known |= {field.name: field.schema for field in table_schema(key).fields if field.name not in known}

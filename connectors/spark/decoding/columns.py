@@ -74,7 +74,7 @@ def _expected(table: Schema) -> Any:
 
 
 def _schema_of(data_type: Any) -> Schema | None:
-    """The schema of a type that pyarrow has inferred from JSON; ``None`` if the values show no type."""
+    """Return the schema of a type that pyarrow has inferred from JSON; ``None`` if the values show no type."""
     if kinds.is_struct(data_type):
         found = {field.name: _schema_of(field.type) for field in data_type}
         fields = {name: schema for name, schema in found.items() if schema is not None}
@@ -99,7 +99,7 @@ def _has_instants(data_type: Any) -> bool:
 
 @lru_cache(maxsize=64)
 def _untyped(data_type: Any, path: str = "") -> frozenset[str]:
-    """The paths of the fields that hold only empty arrays and objects."""
+    """Return the paths of the fields that hold only empty arrays and objects."""
     if kinds.is_struct(data_type):
         if not data_type.num_fields and path:
             return frozenset({path})

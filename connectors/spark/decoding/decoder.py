@@ -131,7 +131,7 @@ class Decoder:
         self._settle()
 
     def _rows(self, raw: RawBatch) -> Iterator[Rows]:
-        """The records as rows of tables; records that cannot be decoded are rejected."""
+        """Yield the records as rows of tables; records that cannot be decoded are rejected."""
         plugins = self._plugins
         if (reading := self._reading(raw)) is not None:
             self._report.untyped |= reading.untyped
@@ -141,7 +141,7 @@ class Decoder:
             yield from self._of_batch(raw, batch)
 
     def _reading(self, raw: RawBatch) -> Reading | None:
-        """The values as a column reader returns them; ``None`` if the converter has to decide."""
+        """Return the values as a column reader returns them; ``None`` if the converter has to decide."""
         plugins, plan = self._plugins, self._plan
         if plugins.reader is None or plan.by_row or raw.has_nulls:
             return None
@@ -160,7 +160,7 @@ class Decoder:
         return reading
 
     def _is_free(self, schema: Schema) -> bool:
-        """Whether the names of the fields are unlike each other, and unlike those of Kafka columns."""
+        """Return whether the names of the fields are unlike each other, and unlike those of Kafka columns."""
         plan = self._plan
         taken = {plan.evolution.key(name) for name in plan.kafka_columns.names if name is not None}
         if schema.type is Type.STRUCT and any(plan.evolution.key(name) in taken for name in schema.field_names):
@@ -190,7 +190,7 @@ class Decoder:
             yield from self._named(raw, batch if len(present) == len(batch) else batch.take(present))
 
     def _named(self, raw: RawBatch, batch: SinkBatch) -> Iterator[Rows]:
-        """The records with their fields renamed as columns; records whose names clash are rejected."""
+        """Yield the records with their fields renamed as columns; records whose names clash are rejected."""
         try:
             value = adjust_column(batch.value, self._plan.names)
         except DataError:
@@ -242,7 +242,7 @@ class Decoder:
             self._report.reject(offset, error, stage, executing)
 
     def _limited(self, fitted: Fitted | None) -> Fitted | None:
-        """The rows within the limits of the table; the others are rejected."""
+        """Return the rows within the limits of the table; the others are rejected."""
         limits = self._plan.limits.get(self._plan.table)
         mistakes = {} if fitted is None or limits is None else limits.mistakes(fitted.rows)
         if fitted is None or not mistakes:
@@ -252,7 +252,7 @@ class Decoder:
         return fitted.without(mistakes)
 
     def _placed(self, fitted: Fitted | None, partition: int) -> pa.RecordBatch | None:
-        """The rows with the folder column, if they are to have one; rows without a folder are rejected."""
+        """Return the rows with the folder column, if they are to have one; rows without a folder are rejected."""
         if fitted is None or self._plan.placement is None:
             return None if fitted is None else fitted.rows
         placed = self._plan.placement.place(fitted.rows, partition, fitted.timestamps)
@@ -261,7 +261,7 @@ class Decoder:
         return placed.rows
 
     def _fitted(self, rows: Rows) -> Fitted | None:
-        """The rows in the columns of the table, if it is the one to write and they need no other schema."""
+        """Return the rows in the columns of the table, if it is the one to write and they need no other schema."""
         plan = self._plan
         if plan.mode is Mode.SURVEY:
             rows.survey(self._report)

@@ -60,7 +60,7 @@ def _are_all_like(array: Any, prefix: bytes) -> bool:
 
 
 def _prefix(message: bytes) -> bytes:
-    """The bytes before the payload of an envelope whose schema comes first."""
+    """Return the bytes before the payload of an envelope whose schema comes first."""
     try:
         text = message.decode()
         start = _SCHEMA.match(text)
@@ -76,7 +76,7 @@ def _prefix(message: bytes) -> bytes:
 
 
 def _schema(converter: Converter[Any], prefix: bytes) -> Schema | None:
-    """The schema in an envelope; ``None`` if its values need special treatment."""
+    """Return the schema in an envelope; ``None`` if its values need special treatment."""
     envelope = json.loads(prefix + b"null}")
     if not isinstance(envelope["schema"], dict):
         return None

@@ -23,7 +23,7 @@ __all__ = ["is_in_place", "place_array", "place_value"]
 
 @lru_cache(maxsize=256)
 def is_in_place(seen: Schema, table: Schema, evolution: Evolution) -> bool:
-    """Whether every field of ``seen`` has the column of its name."""
+    """Return whether every field of ``seen`` has the column of its name."""
     if _is_struct(seen) and _is_struct(table):
         for field in seen.fields:
             name = evolution.column_of(field.name, field.schema, table)
@@ -38,7 +38,7 @@ def is_in_place(seen: Schema, table: Schema, evolution: Evolution) -> bool:
 def place_array(
     array: Any, seen: Schema, table: Schema, evolution: Evolution, left_out: set[str], path: str = ""
 ) -> Any:
-    """An array of type ``seen`` with its fields renamed to their columns.
+    """Return an array of type ``seen`` with its fields renamed to their columns.
 
     The paths of fields without a column are added to ``left_out``.
     """

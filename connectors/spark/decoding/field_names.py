@@ -33,7 +33,7 @@ def adjusted_name(name: str, mode: str) -> str:
 
 @lru_cache(maxsize=256)
 def adjusted_schema(schema: Schema, mode: str) -> Schema:
-    """The schema with adjusted names; the same object if all names are valid."""
+    """Return the schema with adjusted names; the same object if all names are valid."""
     if schema.name in LOGICAL_NAMES:
         return schema
     if schema.type is Type.STRUCT:
@@ -59,7 +59,7 @@ def adjust_column(column: Column, mode: str) -> Column:
 
 
 def _free(names: list[str], mode: str) -> list[str]:
-    """The adjusted names; raises :class:`~connect.errors.DataError` if two fields would get the same one."""
+    """Return the adjusted names; raises :class:`~connect.errors.DataError` if two fields would get the same one."""
     found: dict[str, str] = {}
     for name in names:
         other = found.setdefault(adjusted_name(name, mode), name)
@@ -81,7 +81,7 @@ def _value(value: Any, mode: str) -> Any:
 
 
 def _relabelled(array: Any, schema: Schema) -> Any:
-    """An array with the field names of a schema of the same shape."""
+    """Return an array with the field names of a schema of the same shape."""
     data_type: Any = arrow_type(schema)
     if schema.name in LOGICAL_NAMES or array.type.equals(data_type):
         return array

@@ -19,17 +19,17 @@ __all__ = ["as_row", "infer_rows", "inferred", "prune"]
 
 
 def as_row(value: Any) -> Mapping[str, Any]:
-    """A value as a row of its table: a dict is a row, anything else is the row's only column."""
+    """Return a value as a row of its table: a dict is a row, anything else is the row's only column."""
     return value if isinstance(value, Mapping) else {VALUE_COLUMN: value}
 
 
 def inferred(value: Any) -> Schema | None:
-    """The schema that one value shows."""
+    """Return the schema that one value shows."""
     return _infer([value])
 
 
 def infer_rows(rows: Sequence[Mapping[str, Any]], *, branches: bool = False) -> Schema:
-    """The schema of a table for these rows. If types have nothing in common, the first one wins.
+    """Return the schema of a table for these rows. If types have nothing in common, the first one wins.
 
     With ``branches``, the other types get their own columns.
     """
@@ -43,7 +43,7 @@ def infer_rows(rows: Sequence[Mapping[str, Any]], *, branches: bool = False) -> 
 
 
 def prune(value: Any, schema: Schema, untyped: set[str], path: str = "") -> Any:
-    """The value without the fields that ``schema`` lacks because no value has shown their type yet.
+    """Return the value without the fields that ``schema`` lacks because no value has shown their type yet.
 
     The paths of those that held an empty array or object are added to ``untyped``.
     """
@@ -66,7 +66,7 @@ def prune(value: Any, schema: Schema, untyped: set[str], path: str = "") -> Any:
 
 
 def _row_alone(row: Mapping[str, Any]) -> Schema:
-    """The schema of one row, without fields whose own values have no type in common."""
+    """Return the schema of one row, without fields whose own values have no type in common."""
     fields: dict[str, Schema] = {}
     for name, value in row.items():
         try:

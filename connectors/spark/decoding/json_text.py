@@ -22,7 +22,7 @@ _NATURAL: Final = {Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT64, 
 
 
 def is_natural(schema: Schema) -> bool:
-    """Whether JSON has values of that type that pyarrow either reads correctly or rejects."""
+    """Return whether JSON has values of that type that pyarrow either reads correctly or rejects."""
     if schema.type is Type.STRUCT:
         return all(is_natural(field.schema) for field in schema.fields)
     if schema.type is Type.ARRAY and schema.value_schema is not None:
@@ -31,7 +31,8 @@ def is_natural(schema: Schema) -> bool:
 
 
 def parse_json(texts: Any, expected: Any) -> Any:
-    """The JSON objects of an array of bytes as structs: fields in ``expected`` get their types, others are inferred.
+    """Return the JSON objects of an array of bytes as structs: fields in ``expected`` get their types, others are
+    inferred.
 
     Raises :class:`UncertainReadingError` unless each text is one object.
     """
@@ -83,7 +84,7 @@ def _all_numbers(length: int) -> Any:
 
 
 def select(array: Any, schema: Schema) -> Any:
-    """The array with only the fields of ``schema``, in the types that represent theirs.
+    """Return the array with only the fields of ``schema``, in the types that represent theirs.
 
     Raises :class:`UncertainReadingError` for floats that may stand for a whole number they cannot represent exactly.
     """
@@ -118,7 +119,7 @@ def _check_floats(array: Any) -> None:
 
 
 def list_offsets(array: Any) -> Any:
-    """The offsets of an array's lists in its flattened items."""
+    """Return the offsets of an array's lists in its flattened items."""
     if not array.offset and not array.null_count:
         return array.offsets
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())

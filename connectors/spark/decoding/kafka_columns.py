@@ -39,7 +39,7 @@ _NONE: Final = -1
 def read_kafka_columns(
     wanted: KafkaColumns, raw: RawBatch, key: Column | None, offsets: Any
 ) -> Iterator[tuple[str, Column]]:
-    """The columns of the records at these offsets, which have these keys after the transformations.
+    """Yield the columns of the records at these offsets, which have these keys after the transformations.
 
     Headers and origin are those on the topic, regardless of what transformations change.
     """
@@ -70,7 +70,7 @@ def _metadata(raw: RawBatch) -> Any:
 
 @lru_cache(maxsize=64)
 def value_columns(table: Schema | None, kafka_columns: KafkaColumns) -> Schema | None:
-    """The columns of a table that come from the values."""
+    """Return the columns of a table that come from the values."""
     if table is None or not kafka_columns.need_whole_records:
         return table
     return Schema.struct([field for field in table.fields if field.name not in kafka_columns.names])

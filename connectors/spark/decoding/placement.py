@@ -110,7 +110,7 @@ def _folders(times: TimeFolders, instants: Any) -> Any:
 
 
 def _instants(array: Any) -> tuple[Any, dict[int, str]]:
-    """The values of a field in milliseconds, and what is wrong with those that have no such meaning."""
+    """Return the values of a field in milliseconds, and what is wrong with those that have no such meaning."""
     data_type = array.type
     if types.is_timestamp(data_type):
         microseconds = array.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())

@@ -53,28 +53,30 @@ class ExecutorPlugins:
 
 
 def chain_properties(props: Mapping[str, str]) -> dict[str, str]:
-    """The part of a connector's configuration that its chain is built from; nothing else reaches the executors."""
+    """Return the part of a connector's configuration that its chain is built from; nothing else reaches the
+    executors.
+    """
     return {name: value for name, value in props.items() if name.startswith(_PREFIXES)}
 
 
 def has_transformations(props: Mapping[str, str]) -> bool:
-    """Whether the configuration lists transformations."""
+    """Return whether the configuration lists transformations."""
     return bool(transformation_specs(props))
 
 
 def executor_registry(props: Mapping[str, str]) -> PluginRegistry:
-    """The plugins that this configuration may name."""
+    """Return the plugins that this configuration may name."""
     return PluginRegistry.discover(shipped_folders(plugin_folders(props)), _listed(props, "plugin.import.allowlist"))
 
 
 def executor_connector(props: Mapping[str, str], name: str) -> type[Any]:
-    """The class of the connector called ``name``, in the version that the configuration asks for."""
+    """Return the class of the connector called ``name``, in the version that the configuration asks for."""
     version = props.get("connector.plugin.version")
     return executor_registry(props).load(PluginKind.CONNECTOR, name, version)
 
 
 def executor_plugins(props: Mapping[str, str], *, with_keys: bool, with_headers: bool = False) -> ExecutorPlugins:
-    """The plugins for this configuration, which the process keeps."""
+    """Return the plugins for this configuration, which the process keeps."""
     return _made(tuple(sorted(props.items())), with_keys, with_headers)
 
 

@@ -163,7 +163,7 @@ class Reports:
         return found
 
     def rejections(self) -> list[Rejection]:
-        """The first rejected records, in the order of their offsets within each partition."""
+        """Return the first rejected records, in the order of their offsets within each partition."""
         found = [rejection for report in self.by_partition.values() for rejection in report.rejections]
         return sorted(found, key=lambda item: (item.topic, item.partition, item.offset))
 

@@ -44,7 +44,7 @@ class Rows:
             report.seen[self.table] = in_common(before, seen, branches=self.evolution.branches)
 
     def fit(self, table: Schema, report: Report, *, may_grow: bool) -> Fitted | None:
-        """The rows in the columns of the table; records that do not fit are rejected.
+        """Return the rows in the columns of the table; records that do not fit are rejected.
 
         With ``may_grow``, the result is ``None`` if the table would hold more of these rows with a wider schema.
         """
@@ -63,12 +63,12 @@ class Rows:
         return all(column.schema is not None for column in (self.value, *dict(self.kafka_columns).values()))
 
     def _grows(self, table: Schema) -> bool:
-        """Whether the table would hold more of these rows with a wider schema."""
+        """Return whether the table would hold more of these rows with a wider schema."""
         seen, shows = self._shown(None)
         return shows and self.evolution.grown(table, seen) is not table
 
     def _shown(self, report: Report | None) -> tuple[Schema, bool]:
-        """The schema of a table for those rows that a table can hold, and whether there are any; the others are
+        """Return the schema of a table for those rows that a table can hold, and whether there are any; the others are
         rejected, if there is a report.
         """
         try:
@@ -99,7 +99,7 @@ class Rows:
                 )
 
     def _schema(self) -> Schema:
-        """The schema of a table for these rows alone, which a table can have."""
+        """Return the schema of a table for these rows alone, which a table can have."""
         self._check_names()
         seen = _schema_shown(self.value, self.evolution)
         table_type(seen)
@@ -188,7 +188,7 @@ def _twins(table: Schema, seen: Schema, kept: Schema) -> str:
 
 
 def _fields_of(values: Column) -> Iterator[tuple[str, Any]]:
-    """The names of the columns that values have, with what they hold if they have no schema."""
+    """Yield the names of the columns that values have, with what they hold if they have no schema."""
     if values.schema is not None:
         yield from ((name, None) for name in _table_schema(values.schema).field_names)
         return
@@ -207,7 +207,7 @@ _table_schema = lru_cache(maxsize=256)(table_schema)
 
 @lru_cache(maxsize=64)
 def _parts(table: Schema, names: tuple[str, ...]) -> tuple[tuple[Schema, ...], Schema]:
-    """The table's columns of these names, each as a table (without columns if it does not exist yet), and its
+    """Return the table's columns of these names, each as a table (without columns if it does not exist yet), and its
     others.
     """
     kafka_columns = tuple(Schema.struct([field for field in table.fields if field.name == name]) for name in names)
@@ -227,7 +227,7 @@ def _wrapped(name: str, column: Column) -> Column:
 
 
 def _struct_array(values: Column, table: Schema, evolution: Evolution, report: Report) -> Any:
-    """The values as rows of the table, an array of structs; a null value is a row of nulls."""
+    """Return the values as rows of the table, an array of structs; a null value is a row of nulls."""
     if values.schema is None:
         return _schemaless_array(values, table, evolution, report)
     array: Any = values.to_arrow()

@@ -60,7 +60,7 @@ _ODD: Final = frozenset(" ,;{}()\n\t=")
 
 @lru_cache(maxsize=256)
 def column_types(schema: Schema) -> spark.StructType:
-    """The columns of a table with this schema."""
+    """Return the columns of a table with this schema."""
     return from_arrow_schema(table_type(schema).columns)
 
 
@@ -70,7 +70,7 @@ def remembered_text(schema: Schema) -> str:
 
 
 def schema_of_columns(columns: spark.StructType, remembered: str | None) -> Schema:
-    """The schema of a table with these columns, some of which were written with the remembered schema.
+    """Return the schema of a table with these columns, some of which were written with the remembered schema.
 
     Columns whose types Connect does not have are left out: their owners write them.
     """
@@ -118,7 +118,7 @@ def _type_of(schema: Schema) -> str:
 
 
 def has_odd_names(data_type: spark.DataType) -> bool:
-    """Whether a column has a name that Delta supports only with column mapping."""
+    """Return whether a column has a name that Delta supports only with column mapping."""
     if isinstance(data_type, spark.StructType):
         return any(_ODD & set(field.name) or has_odd_names(field.dataType) for field in data_type.fields)
     if isinstance(data_type, spark.ArrayType):
@@ -129,8 +129,8 @@ def has_odd_names(data_type: spark.DataType) -> bool:
 
 
 def is_widened(there: spark.DataType, wanted: spark.DataType, path: str = "") -> bool:
-    """Whether a column is to get a wider type; raises a :class:`SchemaError` that names one Delta cannot widen that
-    way.
+    """Return whether a column is to get a wider type; raises a :class:`SchemaError` that names one Delta cannot widen
+    that way.
     """
     if isinstance(there, spark.StructType) and isinstance(wanted, spark.StructType):
         known = {field.name: field.dataType for field in there.fields}

@@ -114,12 +114,12 @@ class DeltaLog:
 
     @_in_its_session
     def schema(self) -> StructType:
-        """The columns of the table."""
+        """Return the columns of the table."""
         return StructType.fromJson(json.loads(self._snapshot().schema().json()))
 
     @_in_its_session
     def properties(self) -> dict[str, str]:
-        """The properties of the table."""
+        """Return the properties of the table."""
         metadata = self._snapshot().metadata()
         mapper = self._jvm.org.apache.spark.sql.delta.util.JsonUtils.mapper()
         found: dict[str, str] = json.loads(mapper.writeValueAsString(metadata.configuration()))
@@ -127,13 +127,13 @@ class DeltaLog:
 
     @_in_its_session
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns by which the table is partitioned."""
+        """Return the columns by which the table is partitioned."""
         columns = self._snapshot().metadata().partitionColumns()
         return tuple(columns.apply(place) for place in range(columns.size()))
 
     @_in_its_session
     def newest(self) -> int:
-        """The newest version."""
+        """Return the newest version."""
         return int(self._snapshot().version())
 
     def added(self, application: str, number: int, after: int) -> tuple[int, int]:
@@ -231,7 +231,7 @@ class DeltaLog:
         transaction.registerSQLMetrics(session, metrics)
 
     def _has(self, transaction: Any) -> bool:
-        """Whether one of the versions after the one that a transaction began with is the transaction's own."""
+        """Return whether one of the versions after the one that a transaction began with is the transaction's own."""
         versions = range(transaction.readVersion() + 1, self._snapshot().version() + 1)
         return any(self._transaction_id(version) == transaction.txnId() for version in versions)
 
@@ -300,7 +300,7 @@ class DeltaLog:
 
 
 def table_names(spark: SparkSession, folder: str) -> list[str]:
-    """The names of the Delta tables directly below a folder, which may not exist."""
+    """Return the names of the Delta tables directly below a folder, which may not exist."""
     jvm: Any = spark._jvm
     session: Any = spark._jsparkSession
     path = jvm.org.apache.hadoop.fs.Path(folder)
@@ -314,7 +314,7 @@ def table_names(spark: SparkSession, folder: str) -> list[str]:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether a commit failed because of a simultaneous one, so that it may be retried."""
+    """Return whether a commit failed because of a simultaneous one, so that it may be retried."""
     return any(name in error_text(error) for name in _CONFLICTS)
 
 

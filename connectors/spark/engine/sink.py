@@ -220,6 +220,6 @@ def _policy(props: Mapping[str, str]) -> ErrorPolicy:
 
 
 def _is_set(props: Mapping[str, str], key: str, value: str | None) -> bool:
-    """Whether a key has this value, or any value if none is given."""
+    """Return whether a key has this value, or any value if none is given."""
     given = props.get(key, "").strip()
     return bool(given) if value is None else given.lower() == value

@@ -127,7 +127,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         return found
 
     def drained(self) -> bool:
-        """Whether there were no splits, or all were read to their ends and had no records."""
+        """Return whether there were no splits, or all were read to their ends and had no records."""
         return self._is_drained
 
     def stop(self) -> None:
@@ -282,8 +282,8 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._known.reached(offsets)
 
     def _news(self, failures: Sequence[Failure], reported: frozenset[str]) -> tuple[Failure, ...]:
-        """The failures not reported before. Some recur because no offset moves past them, such as an unreadable file or
-        a record that a transaction could not leave out yet.
+        """Return the failures not reported before. Some recur because no offset moves past them, such as an unreadable
+        file or a record that a transaction could not leave out yet.
         """
         found = []
         for failure in failures:
@@ -315,7 +315,7 @@ class SplitOrder:
         return [*map(list, self._groups.values()), *alone]
 
     def is_shared(self, number: int) -> bool:
-        """Whether a split shares its source partition with others."""
+        """Return whether a split shares its source partition with others."""
         return bool(self.splits[number].get(SPLIT_OF))
 
     def end(self, number: int, offsets: ReachedOffsets) -> ReachedOffsets:
@@ -358,13 +358,13 @@ class _RememberedOffsets:
         self._known = known
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The offset of each source partition, ``None`` where none is stored."""
+        """Return the offset of each source partition, ``None`` where none is stored."""
         found = self._reader.offsets(partitions)
         self._known.learn(partitions, found)
         return found
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The offset of one source partition."""
+        """Return the offset of one source partition."""
         return self.offsets([partition])[0]
 
 

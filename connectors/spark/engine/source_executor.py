@@ -57,14 +57,14 @@ class KnownOffsets:
         self._known: dict[str, Offset | None] = {}
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The offset of each source partition, ``None`` where none is stored."""
+        """Return the offset of each source partition, ``None`` where none is stored."""
         keys = [_key(partition) for partition in partitions]
         if unknown := [each for each, key in zip(partitions, keys, strict=True) if key not in self._known]:
             raise OffsetsMissing(unknown)
         return [self._known[key] for key in keys]
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The offset of one source partition."""
+        """Return the offset of one source partition."""
         return self.offsets([partition])[0]
 
     def learn(self, partitions: Sequence[Offset], offsets: Sequence[Offset | None]) -> None:
@@ -273,7 +273,7 @@ def run_split(orders: SplitOrders, batches: Iterable[pa.RecordBatch]) -> Iterato
 
 
 def outcome_of(rows: Sequence[Any]) -> SplitOutcome:
-    """The outcome in the row that a split's job returned."""
+    """Return the outcome in the row that a split's job returned."""
     (row,) = rows
     outcome: SplitOutcome = pickle.loads(bytes(row[0]))  # noqa: S301 - from our own executor
     return outcome

@@ -61,10 +61,10 @@ class CatalogConfig(Protocol):
         """The location of the store."""
 
     def iceberg_catalog_properties(self, store: str | None) -> dict[str, str]:
-        """The properties of the catalog, whose warehouse is the store by default."""
+        """Return the properties of the catalog, whose warehouse is the store by default."""
 
     def originals_with_prefix(self, prefix: str) -> dict[str, str | None]:
-        """The properties whose keys begin with a prefix, with the prefix removed."""
+        """Return the properties whose keys begin with a prefix, with the prefix removed."""
 
 
 class IcebergCatalog:
@@ -77,7 +77,7 @@ class IcebergCatalog:
         self._catalog = self._made(config)
 
     def names(self, namespace: Sequence[str]) -> list[str]:
-        """The names of the tables in a namespace; none if the namespace does not exist."""
+        """Return the names of the tables in a namespace; none if the namespace does not exist."""
         try:
             found = self._catalog.listTables(self._namespace(namespace))
         except Exception as error:
@@ -87,7 +87,7 @@ class IcebergCatalog:
         return sorted(item.name() for item in found)
 
     def table(self, name: TableName) -> IcebergTable | None:
-        """The table of this name as it is now, if it exists."""
+        """Return the table of this name as it is now, if it exists."""
         try:
             loaded = self._catalog.loadTable(self._identifier(name))
         except Exception as error:
@@ -99,7 +99,7 @@ class IcebergCatalog:
     def new_table(
         self, name: TableName, schema: Schema, partitions: Sequence[PartitionBy], properties: Mapping[str, str]
     ) -> Change:
-        """A table that exists for others once the change is committed."""
+        """Return a table that exists for others once the change is committed."""
         for field in partitions:
             field.check(schema)
         self._make_namespace(name.namespace)
@@ -258,7 +258,7 @@ class Change:
         self._java.org.apache.iceberg.CatalogUtil.deleteFiles(self._transaction.table().io(), places, "data", True)
 
     def planned(self, branch: str, bounds: Mapping[str, tuple[Any, Any]]) -> list[Any]:
-        """The scan tasks for the files of a branch, except files that have no row within the bounds."""
+        """Return the scan tasks for the files of a branch, except files that have no row within the bounds."""
         metadata = self.metadata
         if metadata.head(branch) is None:
             return []
@@ -360,7 +360,7 @@ def _declaration(schema: Schema) -> str:
 
 
 def java_instance(spark: SparkSession, name: str) -> Any:
-    """The singleton of a class, as returned by its static ``get()``.
+    """Return the singleton of a class, as returned by its static ``get()``.
 
     py4j calls whichever method of that name Java lists first, which may be another one that is not static.
     """
@@ -376,6 +376,6 @@ def _json_of(java: Any, metadata: Any) -> str:
 
 
 def _is(error: Exception, *names: str) -> bool:
-    """Whether an error is one of these Java exceptions."""
+    """Return whether an error is one of these Java exceptions."""
     thrown: Any = getattr(error, "java_exception", None)
     return thrown is not None and str(thrown.getClass().getSimpleName()) in names

@@ -58,7 +58,7 @@ def swap(java: Any, operations: Any, base: Any, updated: Any) -> None:
 
 
 def _local_folder(operations: Any) -> Path | None:
-    """The metadata folder of a table of a Hadoop catalog in a local folder."""
+    """Return the metadata folder of a table of a Hadoop catalog in a local folder."""
     if operations.getClass().getSimpleName() != "HadoopTableOperations":
         return None
     # The Hadoop catalog, unlike Spark, gives the whole URI of a location.

@@ -32,12 +32,12 @@ SCHEMA_PROPERTY = "sluice.schema"
 
 
 def offsets_property(connector: str) -> str:
-    """The key of a connector's offsets."""
+    """Return the key of a connector's offsets."""
     return f"sluice.offsets.{connector}"
 
 
 def claim_property(connector: str) -> str:
-    """The key that says which of a connector's drivers a table belongs to."""
+    """Return the key that says which of a connector's drivers a table belongs to."""
     return f"sluice.claim.{connector}"
 
 
@@ -84,7 +84,7 @@ class TableMetadata:
         return None if text is None else schema_from_json(json.loads(text))
 
     def positions(self, connector: str, branch: str) -> Positions:
-        """How far the connector has loaded this branch of the table."""
+        """Return how far the connector has loaded this branch of the table."""
         key = offsets_property(connector)
         for summary in self._summaries(branch):
             if summary is None:
@@ -94,17 +94,17 @@ class TableMetadata:
         return Positions()
 
     def head(self, branch: str) -> int | None:
-        """The newest snapshot of a branch, or the one from which it would start."""
+        """Return the newest snapshot of a branch, or the one from which it would start."""
         reference = self.document.get("refs", {}).get(branch)
         number = self.document.get("current-snapshot-id") if reference is None else reference["snapshot-id"]
         return None if number == -1 else number
 
     def has_branch(self, branch: str) -> bool:
-        """Whether the branch exists."""
+        """Return whether the branch exists."""
         return branch in self.document.get("refs", {})
 
     def _copied(self, key: str) -> Positions:
-        """The copy in the properties, unless it comes from a snapshot that has been rolled back."""
+        """Return the copy in the properties, unless it comes from a snapshot that has been rolled back."""
         text = self.properties.get(key)
         if text is None:
             return Positions()
@@ -118,7 +118,7 @@ class TableMetadata:
         return parse_positions(text, self.name)
 
     def _summaries(self, branch: str) -> Iterator[Mapping[str, str] | None]:
-        """The summaries of the branch's snapshots, newest first; a final ``None`` means that older ones have
+        """Yield the summaries of the branch's snapshots, newest first; a final ``None`` means that older ones have
         expired.
         """
         snapshots = {item["snapshot-id"]: item for item in self.document.get("snapshots", ())}

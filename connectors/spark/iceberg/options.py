@@ -80,7 +80,7 @@ class IcebergCatalogOptions(Config):
     )
 
     def iceberg_catalog_properties(self, store: str | None) -> dict[str, str]:
-        """The properties of the catalog: those configured, and the URL of the store, if there is one, as its
+        """Return the properties of the catalog: those configured, and the URL of the store, if there is one, as its
         warehouse.
         """
         given = {key: value for key, value in self.originals_with_prefix(_CATALOG).items() if value is not None}
@@ -181,18 +181,18 @@ class IcebergOptions(IcebergCatalogOptions):
         return self._is_iceberg() and not self.iceberg_tables_evolve_schema_enabled
 
     def iceberg_table_properties(self) -> dict[str, str]:
-        """The properties of new tables."""
+        """Return the properties of new tables."""
         given = self.originals_with_prefix("iceberg.tables.auto-create-props.")
         return {**_NEW_TABLES, **{key: value for key, value in given.items() if value is not None}}
 
     def iceberg_partitions(self, table: str, otherwise: tuple[PartitionBy, ...] = ()) -> tuple[PartitionBy, ...]:
-        """How to partition a new table: by its own key, by the default, or as the partitioner implies."""
+        """Return how to partition a new table: by its own key, by the default, or as the partitioner implies."""
         own = self.originals.get(f"iceberg.table.{table}.partition-by")
         given = parse_partition_by(self.iceberg_tables_default_partition_by if own is None else own)
         return given or otherwise
 
     def iceberg_branch(self, table: str) -> str:
-        """The branch of a table to which loads are committed."""
+        """Return the branch of a table to which loads are committed."""
         return self.originals.get(f"iceberg.table.{table}.commit-branch") or self.iceberg_tables_default_commit_branch
 
     def _is_iceberg(self) -> bool:

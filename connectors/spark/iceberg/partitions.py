@@ -115,7 +115,7 @@ def _parsed(part: str) -> PartitionBy:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The parts separated by commas outside of parentheses."""
+    """Yield the parts separated by commas outside of parentheses."""
     for part in re.findall(r"(?:[^,(]|\([^)]*\))+", text):
         if part.strip():
             yield part.strip()

@@ -47,17 +47,17 @@ class Positions:
     topics: Mapping[str, TopicPositions] = field(default_factory=dict)
 
     def offset(self, tp: TopicPartition) -> int | None:
-        """The next offset of a partition, if the table has stored one."""
+        """Return the next offset of a partition, if the table has stored one."""
         topic = self.topics.get(tp.topic)
         return None if topic is None else topic.offsets.get(tp.partition)
 
     def pending(self, tp: TopicPartition) -> Pending | None:
-        """The last load of a partition, if it went to several tables and may be incomplete."""
+        """Return the last load of a partition, if it went to several tables and may be incomplete."""
         topic = self.topics.get(tp.topic)
         return None if topic is None else topic.pending.get(tp.partition)
 
     def advanced(self, ranges: Iterable[OffsetRange], tables: Sequence[str] = ()) -> Positions:
-        """The positions after a load of these ranges, which gets a commit in each of ``tables``."""
+        """Return the positions after a load of these ranges, which gets a commit in each of ``tables``."""
         topics = dict(self.topics)
         for item in ranges:
             before = topics.get(item.topic, TopicPositions())
@@ -70,11 +70,11 @@ class Positions:
         return Positions(topics)
 
     def holding(self, topic: str, windows: int) -> Positions:
-        """The positions with another window state for a topic."""
+        """Return the positions with another window state for a topic."""
         return Positions({**self.topics, topic: replace(self.topics[topic], windows=windows)})
 
     def without_pending(self, complete: Mapping[TopicPartition, int]) -> Positions:
-        """The positions without the loads that are complete, because all tables have reached these offsets."""
+        """Return the positions without the loads that are complete, because all tables have reached these offsets."""
         topics = {}
         for name, topic in self.topics.items():
             left = {
@@ -113,7 +113,7 @@ def parse_positions(text: str, where: str) -> Positions:
 
 
 def next_offsets(tables: Mapping[str, Positions]) -> dict[TopicPartition, int]:
-    """Where to continue in each partition, so that every table has all records before that offset."""
+    """Return where to continue in each partition, so that every table has all records before that offset."""
     found: dict[TopicPartition, int] = {}
     for tp in _partitions(tables.values()):
         furthest = max(tables.values(), key=lambda table: _at(table, tp))
@@ -126,7 +126,7 @@ def next_offsets(tables: Mapping[str, Positions]) -> dict[TopicPartition, int]:
 
 
 def next_step(ranges: Sequence[OffsetRange], tables: Mapping[str, Positions]) -> Step:
-    """The first part of the ranges whose records are in the same tables already.
+    """Return the first part of the ranges whose records are in the same tables already.
 
     Records that some tables already have come first, so that an interrupted load is completed before another one
     begins.

@@ -115,7 +115,7 @@ class LoadProgress:
 
 
 def _jobs_of(query: Any) -> Iterator[int]:
-    """The ids of a query's jobs."""
+    """Yield the ids of a query's jobs."""
     jobs = query.jobs().keysIterator()
     while jobs.hasNext():
         yield jobs.next()

@@ -451,7 +451,7 @@ class Slots:
         self._claim = None
 
     def orders(self, slot: int) -> TransactionOrders:
-        """The orders for publishing with a slot; slots are numbered from 1."""
+        """Return the orders for publishing with a slot; slots are numbered from 1."""
         assert self._claim is not None, "slots are claimed before offsets are read"
         return self._transactions.orders(self._claim, slot)
 

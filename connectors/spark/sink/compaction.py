@@ -56,7 +56,7 @@ class CompactionClock:
         self._last = clock()
 
     def due(self) -> bool:
-        """Whether the interval has passed; if so, starts the next one."""
+        """Return whether the interval has passed; if so, start the next one."""
         if self._interval is None or self._clock() - self._last < self._interval:
             return False
         self._last = self._clock()

@@ -33,7 +33,7 @@ class Mark:
     pieces: tuple[str, ...]
 
     def offset(self) -> dict[str, Any]:
-        """The mark as a source offset."""
+        """Return the mark as a source offset."""
         return {"load": self.load, "pieces": " ".join(self.pieces)}
 
     @classmethod
@@ -51,12 +51,14 @@ class Mark:
 
 
 def marked_partition(partition: Offset, slot: int) -> dict[str, Any]:
-    """The source partition under which the mark of a slot is stored."""
+    """Return the source partition under which the mark of a slot is stored."""
     return {**partition, "slot": slot}
 
 
 def unmarked(offsets: Iterable[Offset | None]) -> Iterator[Offset | None]:
-    """The offsets that are not marks. Raises :class:`~connect.errors.ConfigError` for a mark that is malformed."""
+    """Yield the offsets that are not marks. Raises :class:`~connect.errors.ConfigError` for a mark that is
+    malformed.
+    """
     for offset in offsets:
         if offset is not None and "pieces" in offset:
             Mark.of(offset)
@@ -73,7 +75,8 @@ class NumberedPieces:
 
 
 def numbered_pieces(first: int, end: int, sent: Collection[str]) -> NumberedPieces:
-    """The pieces from ``first`` to ``end`` that are not in ``sent``; the load extends to the last piece already sent.
+    """Return the pieces from ``first`` to ``end`` that are not in ``sent``; the load extends to the last piece already
+    sent.
 
     If such a piece lay beyond the end of the load (because less is to be sent at once now), its mark could not be
     removed.

@@ -71,7 +71,7 @@ class RowOptions(Config):
     )
 
     def topic_of(self, **names: str) -> str:
-        """The topic, with the placeholders in braces replaced by these names."""
+        """Return the topic, with the placeholders in braces replaced by these names."""
         topic = self.topic
         for word, name in names.items():
             topic = topic.replace(f"${{{word}}}", name)
@@ -86,5 +86,5 @@ class RowOptions(Config):
                 yield ConfigError("topic", self.topic, reason)
 
     def own_settings(self) -> Mapping[str, str]:
-        """The connector's properties that have a value."""
+        """Return the connector's properties that have a value."""
         return {key: value for key, value in self.originals.items() if value is not None}

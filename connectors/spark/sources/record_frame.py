@@ -70,16 +70,16 @@ class RowReading:
         return self._schema("key.columns", names) if names else None
 
     def value(self, prefix: str = "") -> Column:
-        """The value column, built from columns of the struct ``prefix`` if one is named."""
+        """Return the value column, built from columns of the struct ``prefix`` if one is named."""
         return _struct(prefix, self.value_names)
 
     def key(self, prefix: str = "") -> Column:
-        """The key column, null if no columns are configured for it."""
+        """Return the key column, null if no columns are configured for it."""
         names = self.options.key_columns
         return _struct(prefix, names) if names else f.lit(None).cast("string")
 
     def timestamp(self, prefix: str = "") -> Column:
-        """The timestamp column in milliseconds, null if no column is configured for it."""
+        """Return the timestamp column in milliseconds, null if no column is configured for it."""
         name = self.options.timestamp_column
         if name is None:
             return f.lit(None).cast("long")
@@ -96,7 +96,7 @@ class RowReading:
         return RowPlan(topic, value, self.key_schema, self.options.fine_times is FineTimes.TRUNCATE)
 
     def frame(self, frame: DataFrame, topic: str) -> RecordFrame:
-        """A frame's rows as records of a topic."""
+        """Return a frame's rows as records of a topic."""
         plan = self.plan(topic, self.value_schema)
         columns = (self.key().alias(KEY), self.value().alias(VALUE), self.timestamp().alias(TIMESTAMP))
         return RecordFrame(frame.select(*columns), plan)
@@ -121,7 +121,7 @@ def line_frame(frame: DataFrame, topic: str) -> RecordFrame:
 
 
 def column_of(prefix: str, name: str) -> Column:
-    """A column, or the field of that name in the struct ``prefix``."""
+    """Return a column, or the field of that name in the struct ``prefix``."""
     quoted = f"`{name.replace('`', '``')}`"
     return f.col(f"{prefix}.{quoted}" if prefix else quoted)
 

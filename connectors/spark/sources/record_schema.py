@@ -15,7 +15,7 @@ __all__ = ["record_schema"]
 
 
 def record_schema(columns: spark.StructType, *, remembered: str | None = None, fine_as_numbers: bool = False) -> Schema:
-    """The schema of records with these columns, some of which were written with the ``remembered`` schema.
+    """Return the schema of records with these columns, some of which were written with the ``remembered`` schema.
 
     A time without a zone is taken to be in UTC. With ``fine_as_numbers``, times become the number of their
     microseconds. Raises :class:`~connect.errors.SchemaError` if records cannot hold the values of a column.
@@ -45,7 +45,7 @@ def _zoned(data_type: spark.DataType) -> spark.DataType:
 
 
 def _left_out(data_type: spark.DataType, schema: Schema | None, path: str) -> Iterator[tuple[str, str]]:
-    """The columns, at any depth, that are missing from the schema, and their types."""
+    """Yield the columns, at any depth, that are missing from the schema, and their types."""
     if isinstance(data_type, spark.StructType) and schema is not None:
         for field in data_type.fields:
             known = schema.field(field.name)
@@ -60,7 +60,7 @@ def _left_out(data_type: spark.DataType, schema: Schema | None, path: str) -> It
 
 
 def _finished(schema: Schema, *, numbers: bool) -> Schema:
-    """The schema with the versions of Connect's own logical types, which tables do not store."""
+    """Return the schema with the versions of Connect's own logical types, which tables do not store."""
     if numbers and schema.name == TIMESTAMP_NAME:
         return Schema.int64(optional=schema.optional)
     if schema.name in LOGICAL_NAMES:

@@ -132,7 +132,9 @@ class RowPublisher:
         return 1 if self._slots is None else self._slots.count
 
     def sent(self, load: Load) -> frozenset[str]:
-        """The pieces of a load that have been sent although the stored offset of its source partition precedes them."""
+        """Return the pieces of a load that have been sent although the stored offset of its source partition precedes
+        them.
+        """
         partitions = [marked_partition(load.partition, slot) for slot in range(1, MOST_SLOTS + 1)]
         found = self._context.offset_storage_reader.offsets(partitions)
         self._marks = {slot: Mark.of(offset) for slot, offset in enumerate(found, 1) if offset is not None}
@@ -150,7 +152,8 @@ class RowPublisher:
         self._marks = {}
 
     def computed(self, records: RecordFrame) -> RecordFrame:
-        """The rows of a frame that is more than a plain scan; with exactly-once support, computed now and only once.
+        """Return the rows of a frame that is more than a plain scan; with exactly-once support, computed now and only
+        once.
 
         After a shuffle, Spark may rerun a whole stage without the tasks of this job noticing.
         """
@@ -287,7 +290,7 @@ def _publish_partition(
 
 
 def _ended(publisher: Publisher, error: ConnectError | None) -> Published:
-    """The account of a partition once everything sent is acknowledged, as far as possible."""
+    """Return the account of a partition once everything sent is acknowledged, as far as possible."""
     try:
         publisher.acknowledge()
     except ConnectError as refused:

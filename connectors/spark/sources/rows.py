@@ -68,7 +68,7 @@ def rows_of(batch: pa.RecordBatch, plan: RowPlan) -> Rows:
 
 
 def _parts(batch: Any, plan: RowPlan, bad: list[BadRow]) -> Iterator[tuple[Any, Any, Any]]:
-    """The rows that can be cast, found by halving the batch around those that cannot."""
+    """Yield the rows that can be cast, found by halving the batch around those that cannot."""
     if not len(batch):
         return
     try:
@@ -127,7 +127,7 @@ def _cast(array: Any, schema: Schema, plan: RowPlan) -> Any:
 
 
 def _in_milliseconds(data_type: Any) -> Any:
-    """The same type with times in milliseconds."""
+    """Return the same type with times in milliseconds."""
     if kinds.is_timestamp(data_type):
         return pa.timestamp("ms", data_type.tz)
     if kinds.is_struct(data_type):

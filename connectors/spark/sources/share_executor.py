@@ -73,7 +73,7 @@ class ShareOutcome:
 
 
 def whole_frame(frame: DataFrame) -> DataFrame:
-    """The whole frame in one Spark partition, followed by the row that marks its end."""
+    """Return the whole frame in one Spark partition, followed by the row that marks its end."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - pyspark takes half a second to import
 
     session: Any = frame.sparkSession
@@ -127,7 +127,7 @@ def _published(publisher: Publisher, orders: ShareOrders, batches: Iterable[pa.R
 
 
 def _until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches without the row that marks the end; raises if that row is missing."""
+    """Yield the batches without the row that marks the end; raises if that row is missing."""
     ended = False
     for batch in batches:
         if not batch.num_rows:
@@ -143,7 +143,7 @@ def _until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def outcome_of(rows: Sequence[Any]) -> ShareOutcome:
-    """The outcome in the row that a share's job returned."""
+    """Return the outcome in the row that a share's job returned."""
     (row,) = rows
     outcome: ShareOutcome = pickle.loads(bytes(row[0]))  # noqa: S301 - from our own executor
     return outcome

@@ -97,7 +97,7 @@ class BlockUpload:
 
 
 def staged_files(notes: Mapping[str, bytes]) -> Iterator[StagedFile]:
-    """The files of the attempts that count, from the names, in order, of what attempts have left in a folder."""
+    """Yield the files of the attempts that count, from the names, in order, of what attempts have left in a folder."""
     counting = {name.partition("-")[0]: content for name, content in sorted(notes.items())}
     for content in counting.values():
         for file in json.loads(content):
@@ -112,5 +112,5 @@ def _described(file: StagedFile) -> Mapping[str, Any]:
 
 @cache
 def _blobs(account: AzureAccount, container: str, prefix: str) -> AzureBlobs:
-    """The blobs of a store. The process keeps the client: creating one costs more than writing a small file."""
+    """Return the blobs of a store. The process keeps the client: creating one costs more than writing a small file."""
     return AzureBlobs(account, container, prefix)

@@ -65,5 +65,7 @@ class _GoogleAttempt:
 
 @cache
 def _objects(account: GoogleAccount, bucket: str, prefix: str) -> GoogleObjects:
-    """The objects of a store. The process keeps the client: creating one costs more than writing a small file."""
+    """Return the objects of a store. The process keeps the client: creating one costs more than writing a small
+    file.
+    """
     return GoogleObjects(account, bucket, prefix)

@@ -103,7 +103,7 @@ class DataPlace(PartPlace, Protocol):
     """
 
     def names(self, mark: str) -> list[str]:
-        """The files whose names begin with a mark."""
+        """Return the files whose names begin with a mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class DataFolder:
         return _DataAttempt(Path(self.folder))
 
     def names(self, mark: str) -> list[str]:
-        """The files whose names begin with a mark."""
+        """Return the files whose names begin with a mark."""
         return sorted(path.name for path in Path(self.folder).glob(f"{mark}-*"))
 
 

@@ -151,7 +151,7 @@ class S3Store(S3Objects, Store):
     # -- what is staged --------------------------------------------------------------------------------------
 
     def _tables(self, found: Iterable[str]) -> list[str]:
-        """The tables that the ``.table`` files among these name."""
+        """Return the tables that the ``.table`` files among these name."""
         tables: set[str] = set()
         for name in found:
             if name.endswith(_TABLE):

@@ -110,7 +110,7 @@ class ObjectFolder:
         return _ObjectAttempt(_objects(self.account, self.bucket, self.folder), self.part_size)
 
     def names(self, mark: str) -> list[str]:
-        """The objects whose names begin with a mark."""
+        """Return the objects whose names begin with a mark."""
         return _objects(self.account, self.bucket, self.folder).beginning(f"{mark}-")
 
 
@@ -139,5 +139,7 @@ class _ObjectAttempt:
 
 @cache
 def _objects(account: S3Account, bucket: str, prefix: str) -> S3Objects:
-    """The objects of a store. The process keeps the client: creating one costs more than writing a small file."""
+    """Return the objects of a store. The process keeps the client: creating one costs more than writing a small
+    file.
+    """
     return S3Objects(account, bucket, prefix)

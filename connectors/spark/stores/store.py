@@ -55,7 +55,7 @@ class Store(ObjectStore, Protocol):
         """The store's URL, without a trailing slash."""
 
     def files(self, path: str) -> Iterator[str]:
-        """The files below a folder, ordered by their paths in it, without those that a reader would ignore."""
+        """Yield the files below a folder, ordered by their paths in it, without those that a reader would ignore."""
         yield from (file.path for file in self._seen(path))
 
     # -- loads -----------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ class Store(ObjectStore, Protocol):
         return {}
 
     def part_place(self, folder: str, table: str, folders: Mapping[int, str]) -> PartPlace | None:  # noqa: ARG002
-        """Where executors write files from Python; ``None`` where only Spark's writers can be used.
+        """Return where executors write files from Python; ``None`` where only Spark's writers can be used.
 
         The arguments are those of :meth:`writer_options`, with splits in place of Spark's partitions.
         """
@@ -120,7 +120,7 @@ class Store(ObjectStore, Protocol):
         self.remove_tree(folder)
 
     def _seen(self, folder: str) -> Iterator[StagedFile]:
-        """The files below a folder that readers see, by their paths in it."""
+        """Yield the files below a folder that readers see, by their paths in it."""
         start = f"{folder}/" if folder else ""
         for path, size in self.below(folder):
             if is_seen(name := path.removeprefix(start)):
@@ -130,7 +130,7 @@ class Store(ObjectStore, Protocol):
 def ask_all(store: Store, question: Callable[[Q], A], about: Sequence[Q]) -> list[A]:
     """Query a store about many things at once, as far as the store allows.
 
-    Returns the answers in the order of ``about``, or raises the first error.
+    Return the answers in the order of ``about``, or raises the first error.
     """
     if store.concurrency == 1:
         # Each further thread would need its own connection to Spark's Java.
@@ -140,5 +140,7 @@ def ask_all(store: Store, question: Callable[[Q], A], about: Sequence[Q]) -> lis
 
 
 def is_seen(name: str) -> bool:
-    """Whether readers see a file, by its path in a folder. A path that ends with ``/`` only stands for a folder."""
+    """Return whether readers see a file, by its path in a folder. A path that ends with ``/`` only stands for a
+    folder.
+    """
     return bool(name) and not name.endswith("/") and not any(part.startswith(("_", ".")) for part in name.split("/"))

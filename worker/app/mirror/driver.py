@@ -108,7 +108,9 @@ def _run(file: Path, targets: Sequence[str]) -> int:
 
 
 def _checked_flows(props: WorkerProperties, targets: Sequence[str]) -> tuple[Flow, ...]:
-    """The flows to run. Raises :class:`~connect.errors.ConfigError` for a mistake in what their workers are given."""
+    """Return the flows to run. Raises :class:`~connect.errors.ConfigError` for a mistake in what their workers are
+    given.
+    """
     keys = connector_keys()
     written = {key: value for key, value in props.written.items() if key != WORKER_FILE}
     flows = Flows(written, keys)

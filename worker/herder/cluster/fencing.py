@@ -39,7 +39,8 @@ _LONGEST_RETRY: Final = 16.0
 
 
 def producers_to_fence(recorded: int | None, tasks: int, unfenced: frozenset[int] | None) -> Sequence[int]:
-    """The former tasks whose producers may still write, given their ``recorded`` number and the new number ``tasks``.
+    """Return the former tasks whose producers may still write, given their ``recorded`` number and the new number
+    ``tasks``.
 
     Tasks that are not in ``unfenced`` keep running and write no records of other tasks. A single task that remains the
     only one is fenced by its own new producer.
@@ -83,7 +84,7 @@ class Fencing:
         leadership.when_lost(self._end)
 
     def may_start(self, unit: Unit) -> bool:
-        """Whether a unit may start. If not, its fencing is under way, and the configs change when it is done."""
+        """Return whether a unit may start. If not, its fencing is under way, and the configs change when it is done."""
         name = unit.connector
         if not (self._enabled and unit.is_task and self._configs.pending_fencing(name)) or self._is_sink(name):
             return True

@@ -214,7 +214,9 @@ class Publishing:
             self._attempt_in(backoff, connector, min(backoff * 2, _LONGEST_BACKOFF))
 
     def _can_sign(self) -> bool:
-        """Whether the error has another cause than a missing signature, on a worker that has yet to read the key."""
+        """Return whether the error has another cause than a missing signature, on a worker that has yet to read the
+        key.
+        """
         return self._leadership.is_ready or self._configs.session_key() is not None
 
     def _is_kept(self, connector: str, published: _Wanted) -> bool:
@@ -231,5 +233,5 @@ class Publishing:
 
 
 def is_applied(entry: ConnectorEntry, configs: Sequence[Mapping[str, str]]) -> bool:
-    """Whether these task configs are already stored, made from the connector's current configuration."""
+    """Return whether these task configs are already stored, made from the connector's current configuration."""
     return entry.task_configs == tuple(configs) and entry.applied == entry.config

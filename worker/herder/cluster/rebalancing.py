@@ -113,7 +113,7 @@ class Rebalancing:
         self._membership.start(lambda event: self._inbox.post(lambda: self._happened(event)), self.snapshot)
 
     def snapshot(self, offset: int) -> Future[ConfigSnapshot]:
-        """The connectors and tasks to assign, read up to ``offset`` if possible; from any thread."""
+        """Return the connectors and tasks to assign, read up to ``offset`` if possible; from any thread."""
         return self._requests.begin(lambda _: self._read_up_to(offset))
 
     def _read_up_to(self, offset: int) -> Steps[ConfigSnapshot]:

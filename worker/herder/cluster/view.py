@@ -102,7 +102,7 @@ def cluster_document(
     statuses: Mapping[Unit, Status],
     draining: Iterable[str] = (),
 ) -> list[Document]:
-    """Every known worker, whether from the leader's last round or from statuses, and the units it runs.
+    """Return every known worker, whether from the leader's last round or from statuses, and the units it runs.
 
     ``draining`` has the URLs of the workers that are being drained.
     """

@@ -111,11 +111,11 @@ class RestartPolicy:
         )
 
     def recent(self, restarts: tuple[float, ...], now: float) -> tuple[float, ...]:
-        """The times of the restarts that still count."""
+        """Return the times of the restarts that still count."""
         return tuple(at for at in restarts if now - at < self.window)
 
     def delay(self, restarts: tuple[float, ...], now: float) -> float | None:
-        """The seconds to wait before the next restart; ``None`` if there will be none."""
+        """Return the seconds to wait before the next restart; ``None`` if there will be none."""
         count = len(self.recent(restarts, now))
         if not self.enabled or count >= self.limit:
             return None

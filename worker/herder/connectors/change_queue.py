@@ -51,11 +51,11 @@ class ChangeQueue:
         leadership.when_lost(lambda: self.end(LEAD_LOST))
 
     def is_free(self, connector: str) -> bool:
-        """Whether no change to a connector is under way."""
+        """Return whether no change to a connector is under way."""
         return connector not in self._lines
 
     def is_held(self, connector: str) -> bool:
-        """Whether a request needs a connector to stay stopped, or waits for that."""
+        """Return whether a request needs a connector to stay stopped, or waits for that."""
         return any(turn.exclusive for turn in self._lines.get(connector, ()))
 
     def turn(self, connector: str, request: Request[Any], *, exclusive: bool = False) -> Steps[None]:
@@ -129,7 +129,7 @@ class ChangeQueue:
 
 
 def broken_off(request: Request[Any], connector: str, reason: str) -> ConnectError:
-    """The error of a request that was cancelled while it was under way."""
+    """Return the error of a request that was cancelled while it was under way."""
     return ConnectError(
         f"The request was cancelled while {request.stage[0]}, because {reason}. It may be partly done: check GET "
         f"/connectors/{connector}/offsets or /connectors/{connector}/dlq, and send it again."

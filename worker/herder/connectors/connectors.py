@@ -64,11 +64,11 @@ class Connectors:
         self._kept_views = KeptViews()
 
     def exists(self, name: str) -> bool:
-        """Whether a connector of this name exists."""
+        """Return whether a connector of this name exists."""
         return name in self._configs.connectors()
 
     def names(self) -> list[str]:
-        """The names of all connectors, sorted."""
+        """Return the names of all connectors, sorted."""
         return sorted(self._configs.connectors())
 
     def entry(self, name: str) -> ConnectorEntry:
@@ -94,7 +94,7 @@ class Connectors:
         return (plugin.type if plugin is not None else None) or _UNKNOWN
 
     def is_source(self, name: str) -> bool:
-        """Whether a connector is a source. Raises :class:`~connect.errors.ConnectError` if that is unknown."""
+        """Return whether a connector is a source. Raises :class:`~connect.errors.ConnectError` if that is unknown."""
         found = self.type(name)
         if found == _UNKNOWN:
             raise ConnectError(

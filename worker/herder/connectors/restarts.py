@@ -117,7 +117,7 @@ class Restarts:
         return False
 
     def _has_tasks_to_come(self, connector: str, entry: ConnectorEntry) -> bool:
-        """Whether the connector has not published its task configs yet."""
+        """Return whether the connector has not published its task configs yet."""
         status = self._statuses.statuses().get(Unit(connector))
         has_failed = status is not None and status.state is State.FAILED
         return entry.target is TargetState.STARTED and entry.applied != entry.config and not has_failed

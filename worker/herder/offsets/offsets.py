@@ -144,7 +144,7 @@ class Offsets:
         return lag_document(name, report.partitions, self._measured(name, number))
 
     def _measured(self, name: str, number: int) -> dict[int, Values]:
-        """The measurements of each task, as far as they are known."""
+        """Return the measurements of each task, as far as they are known."""
         statuses = self._statuses.statuses()
         units = [Unit(name, task) for task in range(number)]
         known = {unit.task: self._measurements.of(unit, statuses[unit]).values for unit in units if unit in statuses}

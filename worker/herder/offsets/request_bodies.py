@@ -76,12 +76,12 @@ def sink_offsets(given: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, int
 
 
 def source_document(pairs: OffsetPairs) -> dict[str, Any]:
-    """The response with the offsets of a source."""
+    """Return the response with the offsets of a source."""
     return {"offsets": [{"partition": partition, "offset": offset} for partition, offset in pairs]}
 
 
 def sink_document(offsets: Sequence[tuple[str, int, int]]) -> dict[str, Any]:
-    """The response with the offsets of a sink."""
+    """Return the response with the offsets of a sink."""
     return {
         "offsets": [
             {"partition": {_PARTITION: partition, _TOPIC: topic}, "offset": {_OFFSET: offset}}
@@ -91,7 +91,7 @@ def sink_document(offsets: Sequence[tuple[str, int, int]]) -> dict[str, Any]:
 
 
 def done_message(*, managed: bool, reset: bool) -> str:
-    """The message of a successful response."""
+    """Return the message of a successful response."""
     verb = "reset" if reset else "altered"
     if managed:
         return f"The offsets for this connector have been {verb} successfully"
@@ -103,7 +103,7 @@ def done_message(*, managed: bool, reset: bool) -> str:
 
 
 def not_stopped(connector: str) -> BadRequestError:
-    """The error for a connector that may be running."""
+    """Return the error for a connector that may be running."""
     return BadRequestError(
         "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
         f"specified connector by issuing a 'PUT' request to the '/connectors/{connector}/stop' endpoint"
@@ -175,7 +175,7 @@ def read_reset(body: Mapping[str, Any], now: float) -> Reset:
 
 
 def refuse_source(name: str) -> BadRequestError:
-    """The error for a source, which has no consumer group."""
+    """Return the error for a source, which has no consumer group."""
     return BadRequestError(
         f"Connector {name} is a source, whose offsets have no earliest or latest. Set them with PATCH "
         f"/connectors/{name}/offsets, or delete them with DELETE /connectors/{name}/offsets to read from the beginning."

@@ -87,7 +87,7 @@ def reached(future: Future[T]) -> Steps[T]:
 
 
 def may_have_own_topic(config: Mapping[str, str]) -> bool:
-    """Whether to look for offsets in a topic of the connector's own; only its process can resolve references."""
+    """Return whether to look for offsets in a topic of the connector's own; only its process can resolve references."""
     return bool(config.get(_OWN_TOPIC)) or _OTHER_CLUSTER in config
 
 

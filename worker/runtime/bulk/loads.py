@@ -58,7 +58,7 @@ class _Load:
         return not (self.plan.ranges or self.progress.records or self.error)
 
     def document(self) -> dict[str, Any]:
-        """The load as a document, with the first of many ranges."""
+        """Return the load as a document, with the first of many ranges."""
         plan, seconds = self.plan, self.seconds
         return {
             "number": self.number,
@@ -78,7 +78,7 @@ class _Load:
         }
 
     def line(self) -> str:
-        """Its progress, for the log."""
+        """Return its progress, for the log."""
         progress = self.progress
         of = counted(self.records, "record")
         if progress.records and self.plan.ranges:
@@ -87,7 +87,7 @@ class _Load:
         return f"Loading for {self.seconds:,.0f} s: {progress.stage}, {of}{written}"
 
     def last_line(self) -> str:
-        """Its outcome, for the log."""
+        """Return its outcome, for the log."""
         plan, progress, seconds = self.plan, self.progress, self.seconds
         rate = f" ({progress.rows / max(seconds, 0.001):,.0f} a second)" if progress.rows else ""
         count = len(plan.ranges)

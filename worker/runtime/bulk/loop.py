@@ -73,7 +73,7 @@ class BulkTaskRuntimeContext:
         return self._control.wait(seconds)
 
     def stopping(self) -> bool:
-        """Whether the task is to stop."""
+        """Return whether the task is to stop."""
         return self._control.is_stopping()
 
     def progress(self, progress: Progress) -> None:
@@ -162,7 +162,7 @@ class BulkLoop:
         self._consumer.close()
 
     def _ends(self) -> dict[TopicPartition, int]:
-        """The current end of every partition; new partitions get their first position."""
+        """Return the current end of every partition; new partitions get their first position."""
         # No other code polls the client, which delivers its log lines and errors only then.
         self._consumer.poll(0)
         begins_to_drain = self._control.draining and self._drain_ends is None
@@ -187,7 +187,7 @@ class BulkLoop:
         return ends
 
     def _heed_missing(self) -> bool:
-        """Show which topics the sink waits for. Returns whether there are any."""
+        """Show which topics the sink waits for. Return whether there are any."""
         if (reason := self._partitions.missing) is None:
             self._waits.over()
             return False
@@ -240,7 +240,7 @@ class BulkLoop:
         self._positions |= {tp: first[tp] if offset is None else offset for tp, offset in committed.items()}
 
     def _next_load(self, ends: Mapping[TopicPartition, int]) -> Plan | None:
-        """The load that is due, whose records all exist."""
+        """Return the load that is due, whose records all exist."""
         waiting = {tp: self._positions[tp] for tp, end in ends.items() if end > self._positions[tp]}
         try:
             cuts = self._windows.cuts({tp: (first, ends[tp]) for tp, first in waiting.items()})
@@ -307,7 +307,7 @@ class BulkLoop:
         self._commit()
 
     def _loaded(self) -> dict[TopicPartition, int]:
-        """The offsets that the target keeps."""
+        """Return the offsets that the target keeps."""
         with self._control.watch.call("committed"):
             return dict(self._task.committed())
 

@@ -62,7 +62,7 @@ class Partitions:
         """The id of each topic, if the brokers have ids: it distinguishes a topic from a later one of the same name."""
 
     def all(self, *, anew: bool = False) -> tuple[TopicPartition, ...]:
-        """The existing partitions, looked up every ten seconds, or now if ``anew``.
+        """Return the existing partitions, looked up every ten seconds, or now if ``anew``.
 
         Raises :class:`MadeAgainError` for a topic that was deleted and created again.
         """
@@ -87,20 +87,24 @@ class Partitions:
         self._due = 0.0
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end offset of each, by the connector's isolation level."""
+        """Return the end offset of each, by the connector's isolation level."""
         return self._offsets(dict.fromkeys(partitions, _END))
 
     def beginnings(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first existing offset of each."""
+        """Return the first existing offset of each."""
         return self._offsets(dict.fromkeys(partitions, _BEGINNING))
 
     def at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The offset of the first record of each from a time (ms since 1970) on; ``None`` where there is none."""
+        """Return the offset of the first record of each from a time (ms since 1970) on; ``None`` where there is
+        none.
+        """
         found = self._offsets(times)
         return {tp: offset if offset >= 0 else None for tp, offset in found.items()}
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """The offset of the group in each; ``None`` where it has none, or one of a former topic of the same name."""
+        """Return the offset of the group in each; ``None`` where it has none, or one of a former topic of the same
+        name.
+        """
         asked = [confluent_kafka.TopicPartition(*tp) for tp in partitions]
         if not asked:
             return {}

@@ -53,12 +53,12 @@ class Waiting:
         return self.end - self.first
 
     def room(self, limits: Limits) -> int:
-        """How many offsets one load may take."""
+        """Return how many offsets one load may take."""
         most = min(len(self), limits.records, max(1, int(limits.bytes / self.offset_bytes)))
         return most if self.cut is None else min(most, self.cut - self.first)
 
     def due_by(self, limits: Limits, now: float) -> str | None:
-        """The key of the limit that these records have reached, if any."""
+        """Return the key of the limit that these records have reached, if any."""
         if len(self) >= limits.records:
             return _FLUSH_SIZE
         if len(self) * self.offset_bytes >= limits.bytes:
@@ -70,7 +70,7 @@ class Waiting:
         return None
 
     def is_idle(self, limits: Limits, now: float) -> bool:
-        """Whether the topic has been idle for long enough."""
+        """Return whether the topic has been idle for long enough."""
         return limits.idle is not None and now - self.grown >= limits.idle
 
 
@@ -102,7 +102,7 @@ def plan(
     due: str | None = None,
     after: TopicPartition | None = None,
 ) -> Plan | None:
-    """The next load; ``None`` while none is due.
+    """Return the next load; ``None`` while none is due.
 
     ``due`` is a reason to load everything that waits: a schedule, or the end of a drained connector. When one partition
     has reached a limit, all partitions are loaded as far as they go, so that a load holds records of the same time; an
@@ -120,7 +120,7 @@ def plan(
 
 
 def _in_turn(waiting: Mapping[TopicPartition, Waiting], after: TopicPartition | None) -> list[TopicPartition]:
-    """All partitions in order, beginning after a given one."""
+    """Return all partitions in order, beginning after a given one."""
     return sorted(waiting, key=lambda tp: (after is not None and tp <= after, tp))
 
 

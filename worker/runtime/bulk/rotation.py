@@ -41,7 +41,7 @@ class _Seen:
 
 
 def limits_of(config: BulkSinkConfig) -> Limits:
-    """The limits that a configuration sets."""
+    """Return the limits that a configuration sets."""
     wait = config.longest_wait_ms
     return Limits(
         config.flush_size,
@@ -138,7 +138,7 @@ class Rotation:
 
 
 def last_due(now: datetime, interval: timedelta, zone: tzinfo) -> datetime:
-    """The latest due time up to ``now``: every ``interval`` from midnight in a time zone.
+    """Return the latest due time up to ``now``: every ``interval`` from midnight in a time zone.
 
     Each day starts at midnight, so that 7 h means midnight, 7:00, 14:00 and 21:00. On a day on which clocks change, the
     times after the change are an hour off, since elapsed hours count.

@@ -64,7 +64,7 @@ class OffsetSizes:
         self._due: dict[str, float] = {}
 
     def of(self, waiting: Mapping[TopicPartition, int]) -> Mapping[str, float]:
-        """The bytes per offset of each topic, from records at the first waiting offsets of its partitions.
+        """Return the bytes per offset of each topic, from records at the first waiting offsets of its partitions.
 
         Topics from which no record could be read are missing.
         """

@@ -83,7 +83,7 @@ class BulkSourceTaskRuntimeContext:
             self.transactions.end_lost(partitions)
 
     def create_topics(self, topics: Iterable[str]) -> Mapping[str, int | None]:
-        """Create missing topics. Returns the largest batch that each accepts."""
+        """Create missing topics. Return the largest batch that each accepts."""
         limits: dict[str, int | None] = {}
         for topic in topics:
             self._ensure(topic)
@@ -140,7 +140,7 @@ class BulkSourceTaskRuntimeContext:
             self._copy(_pairs(offsets))
 
     def _outcome(self, deadline: float) -> str | None:
-        """Why the offsets are not stored; ``None`` if they are."""
+        """Return why the offsets are not stored; ``None`` if they are."""
         while (written := self._writer.outcome()) is None:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -157,7 +157,7 @@ class BulkSourceTaskRuntimeContext:
         return self._control.wait(seconds)
 
     def stopping(self) -> bool:
-        """Whether the task has to stop or pause."""
+        """Return whether the task has to stop or pause."""
         return not self._control.poll()
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ def _not_kept(pairs: messages.OffsetPairs) -> None:
 
 
 def _offset_writer(assembly: Assembly, control: Control, clients: Clients) -> OffsetWriter:
-    """The writer of the connector's offsets: to the worker, or to a topic on the cluster of the records."""
+    """Return the writer of the connector's offsets: to the worker, or to a topic on the cluster of the records."""
     name, own = assembly.config.name, assembly.dedicated_offsets_topic
     if own is None and not assembly.supports_exactly_once:
         return WorkerOffsetWriter(control)

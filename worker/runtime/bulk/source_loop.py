@@ -75,7 +75,7 @@ class BulkSourceLoop:
         self._context.close()
 
     def _load(self) -> bool | None:
-        """Load once. Returns whether there was anything to publish; ``None`` if the load has to be repeated."""
+        """Load once. Return whether there was anything to publish; ``None`` if the load has to be repeated."""
         begun = time.monotonic()
         try:
             # An engine may take long for a load; that alone is no reason to report a hang.

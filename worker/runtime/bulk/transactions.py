@@ -103,7 +103,7 @@ class BulkSourceTransactions:
         return Claim(key, self._topic, partition or 0, (offset or 0) + 1)
 
     def orders(self, claim: Claim, slot: int) -> TransactionOrders:
-        """The settings of a slot's producer, and of its consumer, which looks for newer claims."""
+        """Return the settings of a slot's producer, and of its consumer, which looks for newer claims."""
         worker, props = self._assembly.worker_props, self._assembly.props
         consumer = roles.source_offsets_consumer_properties(worker, props, slot)
         producer = dict(self._properties(slot).properties)
@@ -148,7 +148,7 @@ class BulkSourceTransactions:
         return roles.source_producer_properties(worker, props, slot, exactly_once=True)
 
     def _former_slots(self) -> int:
-        """The number of slots of the last claim."""
+        """Return the number of slots of the last claim."""
         worker, props = self._assembly.worker_props, self._assembly.props
         consumer = roles.source_offsets_consumer_properties(worker, props, 0, exactly_once=True)
         producer = roles.source_producer_properties(worker, props, 0)

@@ -36,7 +36,7 @@ class Search:
 
     @classmethod
     def near(cls, position: int, interval: int, now_ms: int) -> Search:
-        """A search for a record about which nothing is known, except that it is probably not in the future."""
+        """Return a search for a record about which nothing is known, except that it is probably not in the future."""
         return cls(position, interval, _guess=(now_ms // interval + 1) * interval)
 
     @property
@@ -90,7 +90,7 @@ class RecordWindows:
         self._found: dict[TopicPartition, _Found] = {}
 
     def cuts(self, waiting: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, int]:
-        """The first offset of a later window among the waiting records of each partition, where there is one.
+        """Return the first offset of a later window among the waiting records of each partition, where there is one.
 
         ``waiting`` has the first offset and the end of each.
         """
@@ -108,7 +108,7 @@ class RecordWindows:
         return {tp: cut for tp, cut in cuts.items() if cut is not None and waiting[tp][0] < cut < waiting[tp][1]}
 
     def _search(self, tp: TopicPartition, first: int, end: int) -> Search | None:
-        """The search that is necessary; ``None`` if the last result is still valid."""
+        """Return the search that is necessary; ``None`` if the last result is still valid."""
         found = self._found.get(tp)
         if found is None:
             return Search.near(first, self._interval, int(self._now() * 1000))

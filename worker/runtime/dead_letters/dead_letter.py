@@ -63,14 +63,14 @@ class DeadLetter:
         return len(self.key or b"") + len(self.value or b"") + headers
 
     def belongs_to(self, connector: str, *, named: bool) -> bool:
-        """Whether it belongs to this connector, since several may share a queue.
+        """Return whether it belongs to this connector, since several may share a queue.
 
         If the connector's records are ``named``, one without a name belongs to another.
         """
         return self.context.get("connector.name", "" if named else connector) == connector
 
     def original(self, only_topic: str | None) -> RawRecord | None:
-        """The record as it was consumed, marked as replayed; ``None`` if its topic is unknown.
+        """Return the record as it was consumed, marked as replayed; ``None`` if its topic is unknown.
 
         ``only_topic`` is the topic if there can be only one. An unknown partition or offset is -1.
         """
@@ -92,7 +92,7 @@ class DeadLetter:
         )
 
     def document(self, redaction: Redaction) -> dict[str, Any]:
-        """The record as in the REST API, without secrets that its error report may contain (invariant I8)."""
+        """Return the record as in the REST API, without secrets that its error report may contain (invariant I8)."""
         plain = [(name, value) for name, value in self.headers if not name.startswith(PREFIX)]
         return {
             "partition": self.partition,
@@ -106,7 +106,7 @@ class DeadLetter:
 
 
 def _error(context: Mapping[str, str], redaction: Redaction) -> dict[str, Any]:
-    """The error as shown."""
+    """Return the error as shown."""
     texts = {name: redaction.redacted(context[name]) for name in _TEXTS if name in context}
     return {
         "topic": context.get("topic"),
@@ -155,11 +155,13 @@ class DeadLetterOrigins:
         self._internal = internal
 
     def original(self, record: DeadLetter) -> RawRecord | None:
-        """The record as it was consumed; ``None`` if its topic is unknown."""
+        """Return the record as it was consumed; ``None`` if its topic is unknown."""
         return record.original(self._choice.only_topic)
 
     def why_not(self, original: RawRecord | None, to: str) -> str | None:
-        """Why a record cannot return; ``None`` if it can. For a task, its partition and offset must be known too."""
+        """Return why a record cannot return; ``None`` if it can. For a task, its partition and offset must be known
+        too.
+        """
         if original is None:
             return _UNTOLD
         if self._internal.has(original.topic) or not self._choice.has(original.topic):

@@ -45,7 +45,7 @@ def text_of(data: bytes) -> str | None:
 
 
 def bytes_of(form: Form, what: str) -> bytes:
-    """The bytes of a form other than ``json``. Raises a :class:`BadRequestError` that names the part."""
+    """Return the bytes of a form other than ``json``. Raises a :class:`BadRequestError` that names the part."""
     ((kind, text),) = form.items()
     try:
         match kind:
@@ -61,7 +61,7 @@ def bytes_of(form: Form, what: str) -> bytes:
 
 
 def header_form(data: bytes | None) -> dict[str, str] | None:
-    """The value of a header as text, or as base64 if it is not text."""
+    """Return the value of a header as text, or as base64 if it is not text."""
     if data is None:
         return None
     text = text_of(data)
@@ -79,7 +79,7 @@ class PartForms:
         self._role = role
 
     def document(self, topic: str, data: bytes | None) -> dict[str, str | None] | None:
-        """All forms of a part of a record; ``no_json`` says why it has no JSON."""
+        """Return all forms of a part of a record; ``no_json`` says why it has no JSON."""
         if data is None:
             return None
         found: dict[str, str | None] = {"text": text_of(data), "base64": base64.b64encode(data).decode()}
@@ -89,14 +89,14 @@ class PartForms:
             return {**found, "json": None, "no_json": str(error) or type(error).__name__}
 
     def as_json(self, topic: str, data: bytes) -> str:
-        """The part as JSON. Raises an error if the converter does not return the same bytes for it."""
+        """Return the part as JSON. Raises an error if the converter does not return the same bytes for it."""
         _, text = self._read(topic, data)
         if self._written(topic, data, text) != data:
             raise DataError("its converter would write other bytes even if nothing were changed")
         return text
 
     def encoded(self, topic: str, data: bytes | None, form: Form) -> bytes:
-        """The bytes of a form. JSON is written with the schema of the current ``data``."""
+        """Return the bytes of a form. JSON is written with the schema of the current ``data``."""
         if form.keys() != {"json"}:
             return bytes_of(form, self._role)
         if data is None:
@@ -110,7 +110,7 @@ class PartForms:
             raise BadRequestError(f"{self._role} cannot be written as JSON: {error}.") from error
 
     def _read(self, topic: str, data: bytes) -> tuple[bytes, str]:
-        """The header of a value and its payload."""
+        """Return the header of a value and its payload."""
         own, payload, enveloped = self._converters(data)
         schema, value = own.to_connect(topic, data)
         if schema is None:
@@ -137,7 +137,7 @@ class PartForms:
         return written
 
     def _converters(self, data: bytes) -> tuple[Converter[Any], Converter[Any], Converter[Any]]:
-        """The connector's converter, and JSON converters without and with schemas."""
+        """Return the connector's converter, and JSON converters without and with schemas."""
         registry, role, props = self._assembly.registry, self._role, self._assembly.effective_props()
         key = f"{role}.converter"
         plugin = registry.load(PluginKind.CONVERTER, props[key], props.get(f"{key}.{VERSION}"))
@@ -152,7 +152,7 @@ class PartForms:
 
 
 def _as_it_is(data: bytes) -> dict[str, str]:
-    """The settings that make a registry converter write with the schema of ``data``, and register none."""
+    """Return the settings that make a registry converter write with the schema of ``data``, and register none."""
     own = {"use.schema.id": str(int.from_bytes(data[1:_HEADER]))} if data[:1] == b"\0" and len(data) > _HEADER else {}
     return {"auto.register.schemas": "false", "use.latest.version": "false", **own}
 
@@ -165,7 +165,7 @@ def _check_json(text: str, role: str) -> None:
 
 
 def _are_same(first: str, second: str) -> bool:
-    """Whether two JSON texts are equal, including all digits of numbers."""
+    """Return whether two JSON texts are equal, including all digits of numbers."""
     try:
         return _is_same(*(json.loads(text, parse_float=Decimal, parse_int=Decimal) for text in (first, second)))
     except (RecursionError, InvalidOperation):

@@ -84,13 +84,13 @@ class Position:
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Position | None:
-        """The inverse; ``None`` if the metadata is not of this form."""
+        """Return the inverse; ``None`` if the metadata is not of this form."""
         first, _, digest = (metadata or "").partition(":")
         return cls(int(first), offset, digest) if first.isdecimal() and offset >= 0 else None
 
 
 def not_written(bad: OffsetSet, position: Position | None) -> OffsetSet:
-    """The bad records of a load that are not in the queue yet, by the position of their partition."""
+    """Return the bad records of a load that are not in the queue yet, by the position of their partition."""
     least = next(iter(bad), 0)
     if position is None or not position.first <= least < position.end:
         return bad
@@ -122,7 +122,7 @@ class LoadDeadLetters:
         self._writer: _Writer | None = None
 
     def begin(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
-        """Begin a load. Returns the positions of its partitions, where there are any; nobody else can move them now."""
+        """Begin a load. Return the positions of its partitions, where there are any; nobody else can move them now."""
         positions: dict[TopicPartition, Position] = self._try(lambda writer: writer.positions(list(partitions)))
         return positions
 

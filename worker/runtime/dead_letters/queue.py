@@ -37,7 +37,7 @@ class ErrorHeaders:
     redaction: Redaction
 
     def of(self, failure: Failure, raw: RawRecord) -> Sequence[tuple[str, bytes | None]]:
-        """The headers of a record."""
+        """Return the headers of a record."""
         place: Mapping[str, object] = {"topic": raw.topic, "partition": raw.partition, "offset": raw.offset}
         record = failure.record
         if record is not None and not isinstance(record, SinkRecord):

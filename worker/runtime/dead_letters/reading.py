@@ -44,7 +44,7 @@ class Range:
 
 
 def ranges_after(after: tuple[int, int] | None, begins: Mapping[int, int], ends: Mapping[int, int]) -> list[Range]:
-    """The ranges after a record, by partition; without one, the whole queue."""
+    """Return the ranges after a record, by partition; without one, the whole queue."""
     partition, offset = after or (-1, -1)
     wanted = {number: end for number, end in ends.items() if number >= partition}
     return _clipped(
@@ -55,20 +55,20 @@ def ranges_after(after: tuple[int, int] | None, begins: Mapping[int, int], ends:
 def ranges_of(
     selection: Sequence[tuple[int, int, int]], begins: Mapping[int, int], ends: Mapping[int, int]
 ) -> list[Range]:
-    """The selected ranges, clipped to existing offsets."""
+    """Return the selected ranges, clipped to existing offsets."""
     return _clipped([Range(*item) for item in selection], begins, ends)
 
 
 def ranges_to_replay(
     position: Mapping[int, int], until: Mapping[int, int], begins: Mapping[int, int], ends: Mapping[int, int]
 ) -> list[Range]:
-    """The ranges that were not replayed yet, up to ``until``."""
+    """Return the ranges that were not replayed yet, up to ``until``."""
     wanted = [Range(number, position.get(number, 0), until.get(number, 0)) for number in ends]
     return _clipped(wanted, begins, ends)
 
 
 def rest_of(ranges: Sequence[Range], reached: Mapping[int, int]) -> list[Range]:
-    """The remaining ranges; ``reached`` has the next offset of each range that was begun, by its index."""
+    """Return the remaining ranges; ``reached`` has the next offset of each range that was begun, by its index."""
     left = [Range(item.partition, reached.get(index, item.first), item.end) for index, item in enumerate(ranges)]
     return [item for item in left if item.first < item.end]
 
@@ -119,14 +119,14 @@ class DeadLetterReader:
         return ConsumerGroup(self._admin_properties, dlq_group_id(self._connector))
 
     def bounds(self) -> tuple[dict[int, int], dict[int, int]]:
-        """The first offset and the end of each partition; empty if the topic does not exist."""
+        """Return the first offset and the end of each partition; empty if the topic does not exist."""
         log = LogOffsets(self._admin)
         places = log.partitions([self.topic])
         begins, ends = log.earliest(places), log.latest(places)
         return {place[1]: begins[place] for place in places}, {place[1]: ends[place] for place in places}
 
     def position(self) -> dict[int, int]:
-        """The offset in each partition up to which all records were replayed."""
+        """Return the offset in each partition up to which all records were replayed."""
         return {partition: at for (topic, partition), at in self._group.offsets().items() if topic == self.topic}
 
     def move_position(self, position: Mapping[int, int]) -> None:

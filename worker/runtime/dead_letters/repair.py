@@ -44,7 +44,7 @@ class Edit:
         )
 
     def applied(self, original: RawRecord, forms: Mapping[str, PartForms]) -> RawRecord:
-        """The record to deliver. Raises a :class:`BadRequestError` that names an invalid part."""
+        """Return the record to deliver. Raises a :class:`BadRequestError` that names an invalid part."""
         now = {"key": original.key, "value": original.value}
         then = {
             part: None if form is None else forms[part].encoded(original.topic, now[part], form)
@@ -56,7 +56,7 @@ class Edit:
         )
 
     def _headers(self, original: RawRecord, wanted: Sequence[tuple[str, Form | None]]) -> RawHeaders:
-        """The requested headers, and the mark of the replay."""
+        """Return the requested headers, and the mark of the replay."""
         for name, _ in wanted:
             if name.startswith(PREFIX) or name == REPLAYED:
                 raise BadRequestError(f"headers: {name} is reserved for the worker; leave it out.")
@@ -65,7 +65,7 @@ class Edit:
 
 
 def changes_of(before: RawRecord, after: RawRecord, hide: Callable[[str], str]) -> list[dict[str, str | None]]:
-    """The changes of a record: each path, such as ``value.amount``, with its text before and after.
+    """Return the changes of a record: each path, such as ``value.amount``, with its text before and after.
 
     Long texts are cut. Secrets are hidden by ``hide``, and where the name in a path suggests one.
     """
@@ -87,7 +87,7 @@ def _changes(part: str, before: bytes | None, after: bytes | None) -> list[tuple
 
 
 def _tree(data: bytes | None) -> Any:
-    """The members of a JSON object or the items of an array; ``None`` for everything else."""
+    """Return the members of a JSON object or the items of an array; ``None`` for everything else."""
     try:
         found = json.loads(data or b"", parse_float=Decimal)
     except (ValueError, RecursionError, ArithmeticError):
@@ -96,7 +96,7 @@ def _tree(data: bytes | None) -> Any:
 
 
 def _differences(path: str, before: Any, after: Any, depth: int) -> Iterator[tuple[str, Any, Any]]:
-    """The leaves that differ."""
+    """Yield the leaves that differ."""
     kinds = [type(side) for side in (before, after) if side is not _NOTHING]
     if depth < _DEEPEST and all(kind is dict for kind in kinds):
         pairs = [side if side is not _NOTHING else {} for side in (before, after)]
@@ -113,7 +113,7 @@ def _differences(path: str, before: Any, after: Any, depth: int) -> Iterator[tup
 
 
 def _header_changes(before: RawHeaders, after: RawHeaders) -> Iterator[tuple[str, Any, Any]]:
-    """The changes of headers by name; of a repeated name, in order."""
+    """Yield the changes of headers by name; of a repeated name, in order."""
     sides: list[dict[str, list[bytes | None]]] = [{}, {}]
     for side, headers in zip(sides, (before, after), strict=True):
         for name, value in headers:
@@ -134,7 +134,7 @@ def _shown_change(place: str, before: Any, after: Any, hide: Callable[[str], str
 
 
 def _leaf(value: Any, hide: Callable[[str], str]) -> str | None:
-    """A text as it is, and everything else as JSON; ``None`` for nothing."""
+    """Return a text as it is, and everything else as JSON; ``None`` for nothing."""
     if value is _NOTHING:
         return None
     # Hide secrets before cutting the text: half a secret is not recognised as one.
@@ -143,7 +143,7 @@ def _leaf(value: Any, hide: Callable[[str], str]) -> str | None:
 
 
 def _plain(value: Any) -> str:
-    """A value as JSON; a number with the digits that it has."""
+    """Return a value as JSON; a number with the digits that it has."""
     return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False, default=str)
 
 

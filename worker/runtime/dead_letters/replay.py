@@ -50,7 +50,7 @@ Origin = tuple[str, int, int]
 
 
 def replayed(to: str, records: Sequence[RawRecord], assembly: Assembly, link: Link) -> list[Failure | None]:
-    """Deliver records to ``topic`` or ``task``. Returns the error of each; ``None`` where there is none."""
+    """Deliver records to ``topic`` or ``task``. Return the error of each; ``None`` where there is none."""
     if not records:
         return []
     if to == "topic":
@@ -59,7 +59,7 @@ def replayed(to: str, records: Sequence[RawRecord], assembly: Assembly, link: Li
 
 
 def produce_again(producer: Producer, records: Sequence[RawRecord]) -> list[Failure | None]:
-    """Produce records to their original topics and partitions. Returns the error of each, or ``None``."""
+    """Produce records to their original topics and partitions. Return the error of each, or ``None``."""
     outcomes: dict[int, str | None] = {}
 
     def on_delivery(index: int, error: KafkaError | None, _message: object) -> None:
@@ -133,7 +133,7 @@ class TaskReplay:
         self._task_class()
 
     def deliver(self, records: Sequence[RawRecord]) -> list[Failure | None]:
-        """Deliver records. Returns the error of each, or ``None``. Raises the error of a task that cannot start."""
+        """Deliver records. Return the error of each, or ``None``. Raises the error of a task that cannot start."""
         together = self._attempt(records)
         if together is not None:
             return together
@@ -141,7 +141,7 @@ class TaskReplay:
         return [outcome[0] for outcome in alone if outcome is not None]
 
     def _attempt(self, records: Sequence[RawRecord]) -> list[Failure | None] | None:
-        """The outcomes; ``None`` if the task failed with several records, so that the bad one is unknown."""
+        """Return the outcomes; ``None`` if the task failed with several records, so that the bad one is unknown."""
         failures = _Failures()
         with self._session(failures, records) as (task, context, chain):
             try:
@@ -215,7 +215,7 @@ class TaskReplay:
 def _put(
     task: SinkTask[Any], context: SinkContext, chain: SinkChain, records: Sequence[RawRecord]
 ) -> Mapping[TopicPartition, int]:
-    """Put records and make them durable. Returns up to which offset they are, by partition."""
+    """Put records and make them durable. Return up to which offset they are, by partition."""
     ends: dict[TopicPartition, int] = {}
     for topic, group in groupby(sorted(records, key=_origin), key=lambda record: record.topic):
         consumed = as_consumed(topic, list(group))

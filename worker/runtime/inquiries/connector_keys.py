@@ -44,12 +44,14 @@ _CONVERTERS: Final = {
 
 
 def framework_of(connector: type[Connector[Any]]) -> type[ConnectorConfig]:
-    """The framework's configuration class for a connector class."""
+    """Return the framework's configuration class for a connector class."""
     return SourceConnectorConfig if issubclass(connector, SourceConnector) else SinkConnectorConfig
 
 
 def connector_keys(connector: type[Connector[Any]], assembly: Assembly) -> Iterator[ConfigKey]:
-    """The framework's keys; those of converters and versions have the worker's defaults, and offer all plugins."""
+    """Yield the framework's keys; those of converters and versions have the worker's defaults, and offer all
+    plugins.
+    """
     for key in framework_of(connector).definitions():
         owner = key.name.removesuffix(f".{VERSION}")
         if kind := _CONVERTERS.get(key.name):
@@ -68,7 +70,7 @@ def connector_keys(connector: type[Connector[Any]], assembly: Assembly) -> Itera
 
 
 def class_names(assembly: Assembly, kind: PluginKind) -> list[str]:
-    """The classes of the plugins of a kind, each once, whatever the number of its versions."""
+    """Return the classes of the plugins of a kind, each once, whatever the number of its versions."""
     return list(dict.fromkeys(entry.class_name for entry in assembly.registry.entries(kind)))
 
 
@@ -80,30 +82,30 @@ def _listed(assembly: Assembly, kind: PluginKind, name: str, version: str | None
 
 
 def _versioned(key: ConfigKey, assembly: Assembly, entry: PluginEntry | None) -> ConfigKey:
-    """A version key of this plugin, with the version in use as its default and all versions offered."""
+    """Return a version key of this plugin, with the version in use as its default and all versions offered."""
     if entry is None:
         return replace(key, recommender=_offering([]))
     return replace(key, default=entry.version, recommender=_offering(assembly.registry.versions(entry)))
 
 
 def engine_config_of(assembly: Assembly) -> type[Config]:
-    """The configuration class of the engine that runs the connector; one without keys if there is none."""
+    """Return the configuration class of the engine that runs the connector; one without keys if there is none."""
     return Config if assembly.engine_class is None else assembly.engine_class.config_class
 
 
 def chain_groups(assembly: Assembly) -> list[str]:
-    """The groups of the transformations and predicates that the configuration lists, in order."""
+    """Return the groups of the transformations and predicates that the configuration lists, in order."""
     return [_group(spec) for spec in _chain(assembly)]
 
 
 def chain_keys(assembly: Assembly) -> Iterator[ConfigKey]:
-    """The keys of the transformations and predicates that the configuration lists, below their prefixes."""
+    """Yield the keys of the transformations and predicates that the configuration lists, below their prefixes."""
     for spec in _chain(assembly):
         yield from _embedded(assembly, spec)
 
 
 def known_keys(assembly: Assembly) -> set[str]:
-    """The names of all keys that the framework and the plugins of this configuration have."""
+    """Return the names of all keys that the framework and the plugins of this configuration have."""
     own = assembly.connector_class.config_class.definitions()
     engine = engine_config_of(assembly).definitions()
     keys = (*connector_keys(assembly.connector_class, assembly), *engine, *own, *chain_keys(assembly))
@@ -112,7 +114,7 @@ def known_keys(assembly: Assembly) -> set[str]:
 
 
 def plugins_of(assembly: Assembly) -> Iterator[ChainPlugin]:
-    """The transformations, predicates and converters of the configuration, with the keys that it gives them.
+    """Yield the transformations, predicates and converters of the configuration, with the keys that it gives them.
 
     A converter that it does not name is the one of the connector's class or of the worker.
     """
@@ -139,7 +141,7 @@ class ChainPlugin:
 
 
 def key_owners(assembly: Assembly) -> list[KeyOwner]:
-    """The plugins of the configuration that own all keys below a prefix."""
+    """Return the plugins of the configuration that own all keys below a prefix."""
     return [_owner(plugin) for plugin in plugins_of(assembly)]
 
 

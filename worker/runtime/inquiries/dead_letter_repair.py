@@ -84,7 +84,7 @@ def _original(letter: DeadLetter, to: str, assembly: Assembly) -> RawRecord:
 
 
 def _document(letter: DeadLetter, assembly: Assembly) -> dict[str, Any]:
-    """The record as in the list, with all forms of its parts and its own headers."""
+    """Return the record as in the list, with all forms of its parts and its own headers."""
     topic = letter.context.get("topic") or ""
     forms = _forms(assembly)
     parts = {part: forms[part].document(topic, data) for part, data in (("key", letter.key), ("value", letter.value))}

@@ -43,7 +43,7 @@ def _about_the_worker(assembly: Assembly, owner: KeyOwner) -> Iterator[str]:
 
 
 def _warnings_of(plugin: ChainPlugin) -> list[str]:
-    """The warnings of a plugin's own configuration; none if it is invalid."""
+    """Return the warnings of a plugin's own configuration; none if it is invalid."""
     if plugin.config_class is None:
         return []
     try:

@@ -49,7 +49,7 @@ class PartitionOffsets:
 
 
 def reset_offset(to: ResetTo, number: int, offsets: PartitionOffsets) -> int:
-    """The next offset to consume after the reset, which always exists or is the end.
+    """Return the next offset to consume after the reset, which always exists or is the end.
 
     ``number`` is the offset for ``offset`` and the distance for ``shift``; the others ignore it.
     """
@@ -126,7 +126,7 @@ def _alter_sink(inquiry: messages.AlterSinkOffsets, redaction: Redaction) -> mes
 
 
 def _read_sink(inquiry: messages.ReadSinkOffsets, redaction: Redaction) -> messages.SinkOffsets:
-    """The offsets of a group."""
+    """Return the offsets of a group."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     found = _group(assembly).offsets()
     return messages.SinkOffsets([(topic, partition, offset) for (topic, partition), offset in found.items()])
@@ -159,7 +159,7 @@ def _reset_sink(inquiry: messages.ResetSinkOffsets, redaction: Redaction) -> mes
 
 
 def _sink_lag(inquiry: messages.ReadSinkLag, redaction: Redaction) -> messages.SinkLag:
-    """The lag of a group, in all partitions that it consumes now."""
+    """Return the lag of a group, in all partitions that it consumes now."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     admin = _admin(assembly)
     log = LogOffsets(admin)
@@ -199,7 +199,7 @@ def _topics(assembly: Assembly, admin: AdminClient) -> tuple[str, ...]:
 
 
 def _chosen(places: list[Place], topics: Mapping[str, list[int] | None] | None) -> list[Place]:
-    """Those of ``places`` that were requested. Raises an error for one that the connector does not consume."""
+    """Return those of ``places`` that were requested. Raises an error for one that the connector does not consume."""
     if topics is None:
         return places
     known = {topic for topic, _ in places}
@@ -228,7 +228,7 @@ def _partitions(offsets: Mapping[Place, int | None]) -> dict[TopicPartition, int
 
 
 def _agreed(assembly: Assembly, offsets: Mapping[Any, Any]) -> bool:
-    """Whether the connector manages its offsets; if it refuses the change, the request was invalid."""
+    """Return whether the connector manages its offsets; if it refuses the change, the request was invalid."""
     connector_class: Any = assembly.connector_class
     assembly.hide_secrets()
     try:

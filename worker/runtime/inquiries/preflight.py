@@ -41,7 +41,7 @@ def exactly_once_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
 
 
 def _asked(question: Callable[[], T]) -> T | str:
-    """The connector's answer, or the text of its error."""
+    """Return the connector's answer, or the text of its error."""
     try:
         return question()
     except Exception as error:

@@ -52,7 +52,7 @@ def answer_of_source_offsets(
 
 
 def _read(assembly: Assembly) -> messages.DedicatedOffsets:
-    """The offsets in the connector's dedicated topic, if it has one and that exists."""
+    """Return the offsets in the connector's dedicated topic, if it has one and that exists."""
     topic = assembly.dedicated_offsets_topic
     if topic is None or not _is_there(assembly, topic):
         return messages.DedicatedOffsets([])

@@ -51,7 +51,7 @@ Pairs: TypeAlias = dict[str, tuple[ConfigKey | None, ConfigValue]]
 
 
 def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages.Validated:
-    """The definition, value and errors of every key, in the form of Kafka Connect's ``ConfigInfos``.
+    """Return the definition, value and errors of every key, in the form of Kafka Connect's ``ConfigInfos``.
 
     Raises :class:`~connect.errors.PluginError` if ``connector.class`` names no connector.
     """
@@ -73,7 +73,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
 def _refused_version(
     command: messages.ValidateConfig, assembly: Assembly, keys: Sequence[str], error: str
 ) -> messages.Validated:
-    """The answer for an invalid version of the connector: errors of these ``keys`` alone."""
+    """Return the answer for an invalid version of the connector: errors of these ``keys`` alone."""
     name = str(command.config["connector.class"])
     newest = assembly.plugins.find(PluginKind.CONNECTOR, name)
     framework = SourceConnectorConfig if newest.type == "source" else SinkConnectorConfig
@@ -131,7 +131,7 @@ def _validate(
 
 
 def _warnings(assembly: Assembly) -> Iterable[str]:
-    """The warnings of the connector's own configuration; none if it is invalid."""
+    """Return the warnings of the connector's own configuration; none if it is invalid."""
     try:
         return assembly.connector_config.warnings()
     except ConfigError:
@@ -144,7 +144,7 @@ def _pairs(definitions: Iterable[ConfigKey], values: Iterable[ConfigValue]) -> P
 
 
 def _merged(*several: Pairs) -> Pairs:
-    """All infos merged. Of a key in several of them, the last definition is kept, with all errors."""
+    """Return all infos merged. Of a key in several of them, the last definition is kept, with all errors."""
     merged: Pairs = {}
     for pairs in several:
         for key, (definition, value) in pairs.items():
@@ -155,7 +155,9 @@ def _merged(*several: Pairs) -> Pairs:
 
 
 def _with_worker_converters(values: Iterable[ConfigValue], keys: Iterable[ConfigKey]) -> Iterator[ConfigValue]:
-    """The framework's values, with the worker's converters and the newest versions where the connector sets none."""
+    """Yield the framework's values, with the worker's converters and the newest versions where the connector
+    sets none.
+    """
     converters = {key.name: key for key in keys if key.name.endswith((".converter", f".{VERSION}"))}
     for value in values:
         if (key := converters.get(value.name)) is not None:
@@ -168,7 +170,7 @@ def _with_worker_converters(values: Iterable[ConfigValue], keys: Iterable[Config
 
 
 def _as_written(value: ConfigValue, given: Mapping[str, str], assembly: Assembly, redaction: Redaction) -> ConfigValue:
-    """A value as shown: one of a config provider as its reference (invariant I8)."""
+    """Return a value as shown: one of a config provider as its reference (invariant I8)."""
     errors = tuple(redaction.redacted(error) for error in value.errors)
     recommended = tuple(redaction.hide(item) if isinstance(item, str) else item for item in value.recommended_values)
     value = replace(value, errors=errors, recommended_values=recommended)
@@ -179,7 +181,7 @@ def _as_written(value: ConfigValue, given: Mapping[str, str], assembly: Assembly
 
 
 def _groups(keys: Iterable[ConfigKey]) -> list[str]:
-    """The groups of these keys in order, with the group of all connectors first, as in Kafka Connect."""
+    """Return the groups of these keys in order, with the group of all connectors first, as in Kafka Connect."""
     found = dict.fromkeys(key.group for key in keys if key.group is not None)
     return sorted(found, key=lambda group: group != COMMON)
 
@@ -261,7 +263,7 @@ def _reference_errors(assembly: Assembly, given: Mapping[str, str]) -> Iterator[
 
 
 def _converter_pairs(assembly: Assembly) -> Pairs:
-    """The keys of the converters that the connector names, below their prefixes."""
+    """Return the keys of the converters that the connector names, below their prefixes."""
     pairs: Pairs = {}
     for role, kind in _converters(assembly):
         prefix = f"{role}."
@@ -279,7 +281,9 @@ def _converter_pairs(assembly: Assembly) -> Pairs:
 
 
 def _named_whole(key: ConfigKey, below: ConfigKey, value: ConfigValue, own: Mapping[str, str]) -> tuple[str, ...]:
-    """The errors of a converter's key, with the name that the key has in the connector's configuration: ``below``."""
+    """Return the errors of a converter's key, with the name that the key has in the connector's configuration:
+    ``below``.
+    """
     given = {below.name: own[key.name]} if key.name in own else {}
     (short,), (whole,) = validate_keys([key], own), validate_keys([below], given)
     return (*whole.errors, *(error for error in value.errors if error not in short.errors))
@@ -336,7 +340,7 @@ def _errors_of(
 def _entry_or_errors(
     assembly: Assembly, kind: PluginKind, key: str, version_key: str
 ) -> PluginEntry | list[tuple[str, str]]:
-    """The plugin that a key names, or the errors why there is none."""
+    """Return the plugin that a key names, or the errors why there is none."""
     name, version = assembly.props[key], assembly.props.get(version_key)
     try:
         return assembly.registry.find(kind, name, version)

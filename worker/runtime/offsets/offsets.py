@@ -42,7 +42,7 @@ class WorkerOffsetReader:
         self._patience = patience
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The stored offset of each source partition; ``None`` where there is none.
+        """Return the stored offset of each source partition; ``None`` where there is none.
 
         Waits as long as it takes, like Java: a worker that starts a thousand tasks at once is slow. Raises
         :class:`StopRequested` if the task has to stop meanwhile.
@@ -58,7 +58,7 @@ class WorkerOffsetReader:
         return answer.offsets
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The stored offset of one source partition."""
+        """Return the stored offset of one source partition."""
         return self.offsets([partition])[0]
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class OffsetWriter(Protocol):
         """Begin to write, without blocking for long."""
 
     def outcome(self) -> Written | None:
-        """The outcome of the write; ``None`` until it is known."""
+        """Return the outcome of the write; ``None`` until it is known."""
 
     def wait(self, seconds: float) -> None:
         """Wait for the outcome, for this many seconds, or until something else happens."""
@@ -98,7 +98,7 @@ class WorkerOffsetWriter:
         self._control.send(messages.CommitOffsets(self._request, pairs))
 
     def outcome(self) -> Written | None:
-        """The worker's answer."""
+        """Return the worker's answer."""
         answer = self._control.reply(self._request)
         return Written(answer.error) if isinstance(answer, messages.OffsetsCommitted) else None
 
@@ -127,7 +127,7 @@ class WorkerOffsetCopy:
 
 
 def offset_pairs(submissions: Iterable[Submission]) -> messages.OffsetPairs:
-    """The offsets of these submissions, in the form of messages."""
+    """Return the offsets of these submissions, in the form of messages."""
     return [(dict(submission.partition), dict(submission.offset)) for submission in submissions]
 
 
@@ -178,7 +178,7 @@ class OffsetCommitter:
         return time.monotonic() + _UNDER_WAY if self._under_way else self._due
 
     def finish(self) -> bool:
-        """Commit everything that can be committed, and wait. Returns whether that succeeded."""
+        """Commit everything that can be committed, and wait. Return whether that succeeded."""
         deadline = time.monotonic() + self._timeout
         while self._under_way or self._begin():
             # The outcome may be there already: it has come together with the command to stop.

@@ -33,10 +33,10 @@ class OffsetReader(Protocol):
     """Reads the offsets of one connector."""
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The stored offset of each source partition; ``None`` where there is none."""
+        """Return the stored offset of each source partition; ``None`` where there is none."""
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The stored offset of one source partition."""
+        """Return the stored offset of one source partition."""
 
     def close(self) -> None:
         """Release its clients."""
@@ -67,7 +67,7 @@ class TopicOffsetReader:
         self._started = False
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The stored offset of each source partition; ``None`` where there is none."""
+        """Return the stored offset of each source partition; ``None`` where there is none."""
         keys = [offset_key(self._connector, partition) for partition in partitions]
         if self._started:
             self._topic.read_to_end(_READ_TIMEOUT).result()
@@ -79,7 +79,7 @@ class TopicOffsetReader:
         return [parse_offset(self._view.get(key)) for key in keys]
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The stored offset of one source partition."""
+        """Return the stored offset of one source partition."""
         return self.offsets([partition])[0]
 
     def close(self) -> None:
@@ -99,14 +99,14 @@ class MergedOffsetReader:
         self._second = second
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The stored offset of each source partition; ``None`` where there is none."""
+        """Return the stored offset of each source partition; ``None`` where there is none."""
         found = self._first.offsets(partitions)
         missing = [partition for partition, offset in zip(partitions, found, strict=True) if offset is None]
         others = iter(self._second.offsets(missing) if missing else ())
         return [next(others) if offset is None else offset for offset in found]
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The stored offset of one source partition."""
+        """Return the stored offset of one source partition."""
         return self.offsets([partition])[0]
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class TopicOffsetWriter:
         self._produce()
 
     def outcome(self) -> Written | None:
-        """The outcome, once all are acknowledged or refused; ``None`` until then."""
+        """Return the outcome, once all are acknowledged or refused; ``None`` until then."""
         self._producer.poll(0)
         self._produce()
         if len(self._errors) < len(self._pairs):

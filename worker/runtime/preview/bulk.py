@@ -39,12 +39,12 @@ class _PreviewContext:
 
 
 def is_bulk(assembly: Assembly) -> bool:
-    """Whether the connector is a sink that loads ranges of offsets."""
+    """Return whether the connector is a sink that loads ranges of offsets."""
     return issubclass(assembly.connector_class.task_class, BulkSinkTask)
 
 
 def previewed_tables(assembly: Assembly, ranges: Sequence[OffsetRange], rows: int) -> Iterator[TablePreview]:
-    """The tables that the task would write from these ranges."""
+    """Yield the tables that the task would write from these ranges."""
     props = {key: value for key, value in assembly.props.items() if value is not None}
     task_class: Any = assembly.connector_class.task_class
     task: BulkSinkTask[Any] = task_class(assembly.task_config(props), _PreviewContext(assembly))

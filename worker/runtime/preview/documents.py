@@ -46,7 +46,7 @@ class RecordDocuments:
         self._redaction = redaction
 
     def of_source(self, task: int, trace: SourceTrace, not_converted: str | None) -> Document:
-        """A polled record; ``not_converted`` says why the last step has no bytes."""
+        """Return a polled record; ``not_converted`` says why the last step has no bytes."""
         polled = trace.polled
         steps = [{"step": "polled", "record": _record(polled)}, *self._transformed(trace.steps)]
         if trace.error is not None:
@@ -59,7 +59,7 @@ class RecordDocuments:
         return self._document(task, origin, steps)
 
     def of_sink(self, raw: RawRecord, trace: SinkTrace) -> Document:
-        """A consumed record."""
+        """Return a consumed record."""
         steps: list[Document] = [{"step": "consumed", "record": _raw(raw)}]
         if trace.converted is not None:
             steps += [{"step": "converted", "record": _record(trace.converted)}, *self._transformed(trace.steps)]
@@ -71,7 +71,7 @@ class RecordDocuments:
         return self._document(None, origin, steps)
 
     def of_table(self, preview: TablePreview) -> Document:
-        """The part of a load that goes into one table."""
+        """Return the part of a load that goes into one table."""
         columns = [{"name": field.name, "type": _schema(field.schema)} for field in preview.schema.fields]
         rows = [{name: _plain(value) for name, value in row.items()} for row in preview.rows]
         document = {"table": preview.table, "place": preview.place, "folders": list(preview.folders)}
@@ -79,7 +79,7 @@ class RecordDocuments:
         return hidden
 
     def given_up(self, task: int, record: Record, error: Exception) -> Document:
-        """A record that the source task itself gives up, since it cannot parse it."""
+        """Return a record that the source task itself gives up, since it cannot parse it."""
         steps = [{"step": "polled", "record": _record(record), "error": str(error), "outcome": self._outcome}]
         return self._document(task, None, steps)
 
@@ -177,7 +177,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _schema(schema: Schema | None) -> str | None:
-    """A schema in one line: ``order{id: int64, paid: Timestamp?}``."""
+    """Return a schema in one line: ``order{id: int64, paid: Timestamp?}``."""
     if schema is None:
         return None
     name = schema.name.rpartition(".")[2] if schema.name else schema.type.value
@@ -191,7 +191,7 @@ def _schema(schema: Schema | None) -> str | None:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """A value as JSON, with text for types that JSON lacks."""
+    """Return a value as JSON, with text for types that JSON lacks."""
     if depth > _DEEPEST:
         return "..."
     match value:
@@ -232,7 +232,7 @@ class LimitedDocuments:
 
 
 def _cut(document: Document) -> Document:
-    """A document with its long values cut."""
+    """Return a document with its long values cut."""
     if "rows" in document:
         few = [_Cut().of(row) for row in document["rows"][:1]]
         columns = [{**column, "type": _short(column["type"])} for column in document["columns"][:_MOST]]
@@ -257,7 +257,7 @@ class _Cut:
         self._left = _MOST
 
     def of(self, value: Any) -> Any:
-        """The beginning of a value."""
+        """Return the beginning of a value."""
         match value:
             case str():
                 return _short(value)

@@ -27,11 +27,11 @@ class FixedOffsets:
         self._offsets = {self._key(partition): offset for partition, offset in pairs}
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The offset of one source partition."""
+        """Return the offset of one source partition."""
         return self._offsets.get(self._key(partition))
 
     def offsets(self, partitions: Sequence[Offset]) -> list[Offset | None]:
-        """The offset of each source partition, ``None`` where there is none."""
+        """Return the offset of each source partition, ``None`` where there is none."""
         return [self.offset(partition) for partition in partitions]
 
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class FixedOffsets:
 
 
 def stored_offsets(inquiry: PreviewConnector, assembly: Assembly) -> FixedOffsets:
-    """The offsets from which the connector's tasks would continue; none for a preview from the beginning."""
+    """Return the offsets from which the connector's tasks would continue; none for a preview from the beginning."""
     name = assembly.config.name
     if inquiry.from_beginning:
         return FixedOffsets(name, ())
@@ -80,7 +80,7 @@ def _of_the_connector(assembly: Assembly) -> tuple[ClientProperties, ...]:
 def _in_topic(
     connector: str, topic: str, admin: ClientProperties, consumer: ClientProperties, producer: ClientProperties
 ) -> OffsetPairs:
-    """The connector's offsets in a topic, which is not created if it is missing."""
+    """Return the connector's offsets in a topic, which is not created if it is missing."""
     if describe(librdkafka.admin(admin), topic) is None:
         return []
     with closing(TopicOffsetStore(topic, consumer, producer)) as store:

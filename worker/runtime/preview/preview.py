@@ -42,7 +42,7 @@ _GRACE_OF_ENGINE: Final = 55.0
 
 
 def preview(inquiry: messages.PreviewConnector, link: Link, redaction: Redaction) -> messages.PreviewEnded:
-    """Send each record as it comes. Returns why there are no more.
+    """Send each record as it comes. Return why there are no more.
 
     Raises a :class:`~connect.errors.ConnectError` if the configuration is invalid.
     """
@@ -104,7 +104,7 @@ def _tell_of_hang(link: Link, redaction: Redaction, thread: int) -> None:
 
 
 def _ended(run: Callable[[], str], redaction: Redaction) -> messages.PreviewEnded:
-    """The end of a run. An error, which would fail the task, is shown after the records before it."""
+    """Return the end of a run. An error, which would fail the task, is shown after the records before it."""
     try:
         return messages.PreviewEnded(redaction.redacted(run()))
     except Exception as error:
@@ -114,7 +114,7 @@ def _ended(run: Callable[[], str], redaction: Redaction) -> messages.PreviewEnde
 
 
 def _outcome(config: ConnectorConfig) -> str:
-    """What happens to a record that cannot be processed, in words."""
+    """Return what happens to a record that cannot be processed, in words."""
     if not config.tolerates_errors:
         return "the task fails (errors.tolerance=none)"
     queue = config.errors_deadletterqueue_topic_name

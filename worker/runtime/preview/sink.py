@@ -54,7 +54,7 @@ class SinkPreview:
         self._log = LogOffsets(self._admin)
 
     def run(self, records: int, deadline: float, *, from_beginning: bool) -> str:
-        """Show up to this many records until a deadline. Returns why there are no more."""
+        """Show up to this many records until a deadline. Return why there are no more."""
         begins, ends, starts = self._bounds(from_beginning=from_beginning)
         if not ends:
             return "none of its topics exists"
@@ -67,7 +67,7 @@ class SinkPreview:
         return self._read(records, deadline, {place: starts[place] for place in unread}, unread)
 
     def ranges(self, records: int, *, from_beginning: bool) -> list[OffsetRange]:
-        """The next offsets of each partition, up to this many."""
+        """Return the next offsets of each partition, up to this many."""
         _, ends, starts = self._bounds(from_beginning=from_beginning)
         return [
             OffsetRange(*place, first, min(first + records, ends[place]))
@@ -76,7 +76,7 @@ class SinkPreview:
         ]
 
     def _bounds(self, *, from_beginning: bool) -> tuple[dict[Place, int], dict[Place, int], dict[Place, int]]:
-        """The beginnings and ends of the partitions, and where to continue."""
+        """Return the beginnings and ends of the partitions, and where to continue."""
         places = self._log.partitions(self._topics())
         if not places:
             return {}, {}, {}
@@ -95,7 +95,7 @@ class SinkPreview:
             raise ConnectError(f"The broker does not list the topics: {error.args[0].str()}") from error
 
     def _starts(self, begins: dict[Place, int], ends: dict[Place, int]) -> dict[Place, int]:
-        """Where the tasks would continue: at the committed offsets of the group, or where it would start."""
+        """Return where the tasks would continue: at the committed offsets of the group, or where it would start."""
         worker, props = self._assembly.worker_props, self._assembly.props
         group = str(roles.sink_consumer_properties(worker, props, 0).properties["group.id"])
         committed = ConsumerGroup(self._admin_properties, group).offsets()

@@ -103,7 +103,7 @@ class SourcePreview:
         self._encoder = chain if self._not_converted is None else None
 
     def run(self, records: int, deadline: float) -> str:
-        """Show up to this many records until a deadline. Returns why there are no more."""
+        """Show up to this many records until a deadline. Return why there are no more."""
         with ExitStack() as started:
             tasks = self._started(started, deadline)
             if not tasks:
@@ -142,12 +142,12 @@ class SourcePreview:
         return tasks
 
     def _transactions(self) -> TransactionContext | None:
-        """The transaction context of a task that ends its transactions itself; a preview has none to end."""
+        """Return the transaction context of a task that ends its transactions itself; a preview has none to end."""
         ends = self._assembly.supports_exactly_once and self._assembly.source_config.boundary == "connector"
         return TransactionRequests() if ends else None
 
     def _poll(self, number: int, task: SourceTask[Any], records: int) -> int:
-        """Show the records of one poll, up to the limit. Returns how many."""
+        """Show the records of one poll, up to the limit. Return how many."""
         before = self._shown
         for record in islice(_polled(task), max(0, records - before)):
             trace = trace_source(record, self._steps, self._encoder, self._tolerance)
@@ -169,7 +169,7 @@ def _polled(task: SourceTask[Any]) -> Iterator[SourceRecord]:
 
 
 def _why_not_converted(converters: Converters) -> str | None:
-    """Why a record is not converted: a converter that would write to a schema registry is not called."""
+    """Return why a record is not converted: a converter that would write to a schema registry is not called."""
     for converter in (converters.key, converters.value):
         if getattr(converter.config, _REGISTERS.replace(".", "_"), False):
             return (

@@ -380,7 +380,7 @@ class SinkLoop:
     # -- committing ----------------------------------------------------------------------------------------------
 
     def _commit(self, *, closing: bool, partitions: Collection[TopicPartition] | None = None) -> bool:
-        """Commit what the task says is durable (invariant I2). Returns whether offsets and reports are stored.
+        """Commit what the task says is durable (invariant I2). Return whether offsets and reports are stored.
 
         If the task raises a ``RetriableError`` while it runs, it is rewound to the last commit; if it closes, the next
         owner of its partitions consumes their records again. Any other error fails the task.
@@ -428,7 +428,7 @@ class SinkLoop:
         return kept
 
     def _reports_are_kept(self) -> bool:
-        """Make reports and published records durable before offsets pass them (I4). Returns whether they are."""
+        """Make reports and published records durable before offsets pass them (I4). Return whether they are."""
         try:
             self._tolerance.flush()
             self._context.flush_published()
@@ -472,7 +472,7 @@ class SinkLoop:
     # -- called by the subscription ---------------------------------------------------------------------------------
 
     def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Open partitions. Returns where the task wants to start in them."""
+        """Open partitions. Return where the task wants to start in them."""
         self._progress.update({partition: PartitionProgress() for partition in partitions})
         self._context.assignment |= set(partitions)
         self._topic_ids.assigned(partitions)
@@ -496,7 +496,7 @@ class SinkLoop:
         self._drop(partitions)
 
     def held(self) -> Collection[TopicPartition]:
-        """The partitions that the consumer must not fetch.
+        """Return the partitions that the consumer must not fetch.
 
         All of them while a batch waits to be put again, or the task is paused or drained; else those that it paused.
         """

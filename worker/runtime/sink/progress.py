@@ -65,7 +65,7 @@ class SinkProgress(dict[TopicPartition, PartitionProgress]):
                 self[partition].delivered = offset
 
     def delivered(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """The offsets of these partitions, or all, that may be committed once they are durable."""
+        """Return the offsets of these partitions, or all, that may be committed once they are durable."""
         return {
             partition: progress.delivered
             for partition, progress in self.items()
@@ -73,11 +73,11 @@ class SinkProgress(dict[TopicPartition, PartitionProgress]):
         }
 
     def positions(self) -> dict[TopicPartition, int]:
-        """The next offset of each partition that has one."""
+        """Return the next offset of each partition that has one."""
         return {partition: at for partition, progress in self.items() if (at := progress.position) is not None}
 
     def resumptions(self) -> dict[TopicPartition, int]:
-        """The offsets to return to if records that were put cannot be made durable."""
+        """Return the offsets to return to if records that were put cannot be made durable."""
         return {partition: at for partition, progress in self.items() if (at := progress.resume) is not None}
 
     def uncommitted(self, had_offsets: Callable[[Collection[TopicPartition]], Collection[TopicPartition]]) -> int:
@@ -101,7 +101,7 @@ class EndOffsets:
         self._ends: dict[TopicPartition, int] = {}
 
     def reached(self, partitions: Collection[TopicPartition], positions: Mapping[TopicPartition, int]) -> bool:
-        """Whether every partition is consumed up to its end, which is 0 for an empty one."""
+        """Return whether every partition is consumed up to its end, which is 0 for an empty one."""
         try:
             for partition in partitions:
                 if partition not in self._ends:
@@ -116,7 +116,7 @@ class EndOffsets:
 def lag(
     consumer: Consumer, partitions: Collection[TopicPartition], positions: Mapping[TopicPartition, int]
 ) -> int | None:
-    """How many offsets the positions are behind the ends that the client knows.
+    """Return how many offsets the positions are behind the ends that the client knows.
 
     ``None`` while the position or end of any partition is unknown, since the sum would be too small.
     """
@@ -140,7 +140,7 @@ def with_offsets(consumer: Consumer, partitions: Collection[TopicPartition]) -> 
 
 
 def first_offset(consumer: Consumer, partition: TopicPartition, reset: str) -> int:
-    """The offset at which a consumer without one starts by ``auto.offset.reset``.
+    """Return the offset at which a consumer without one starts by ``auto.offset.reset``.
 
     Raises ``KafkaException`` if the broker does not answer.
     """
@@ -167,7 +167,7 @@ class Pending:
     born: float = 0.0
 
     def without(self, partitions: Collection[TopicPartition]) -> Pending:
-        """The same without these partitions."""
+        """Return the same without these partitions."""
         offsets = {partition: offset for partition, offset in self.offsets.items() if partition not in partitions}
         if self.batch is None:
             return replace(self, offsets=offsets)

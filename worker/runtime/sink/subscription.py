@@ -34,7 +34,7 @@ class RebalanceListener(Protocol):
     """A listener for assignments, called by :meth:`Subscription.consume` and when leaving the group."""
 
     def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Take new partitions. Returns the offset to start at, for those that do not start at the committed one."""
+        """Take new partitions. Return the offset to start at, for those that do not start at the committed one."""
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
         """Give up partitions, after a last commit of their offsets."""
@@ -43,7 +43,7 @@ class RebalanceListener(Protocol):
         """Drop partitions that were lost: another task may own them, so nothing may be committed (invariant I6)."""
 
     def held(self) -> Collection[TopicPartition]:
-        """The partitions that must not be consumed now."""
+        """Return the partitions that must not be consumed now."""
 
     def at_end(self, partition: TopicPartition, offset: int) -> None:
         """Note that a partition was consumed up to its end."""
@@ -148,7 +148,7 @@ class Subscription:
             self._cover(present)
 
     def settled(self) -> bool:
-        """Whether the assignment is known, even if it is empty."""
+        """Return whether the assignment is known, even if it is empty."""
         is_known = self._joined or (self._choice.is_pattern and not self._topics)
         return is_known and self._coverage.due is None
 
@@ -182,7 +182,7 @@ class Subscription:
             return self._choice.partitions(self._make_admin())
 
     def _is_missing(self, topic: str | None) -> bool:
-        """Whether a topic does not exist, as far as this user may know."""
+        """Return whether a topic does not exist, as far as this user may know."""
         try:
             return topic is not None and topic_found(self._make_admin(), topic) is None
         except KafkaException as error:

@@ -45,15 +45,15 @@ class TopicChoice:
         return self.names[0] if len(self.names) == 1 else None
 
     def has(self, topic: str) -> bool:
-        """Whether the connector consumes this topic."""
+        """Return whether the connector consumes this topic."""
         return bool(self.matching([topic])) if self.is_pattern else topic in self.names
 
     def present(self, client: Consumer | AdminClient) -> tuple[str, ...]:
-        """The existing topics that match, in order. Raises ``KafkaException`` if the broker does not answer."""
+        """Return the existing topics that match, in order. Raises ``KafkaException`` if the broker does not answer."""
         return tuple(self.partitions(client))
 
     def partitions(self, client: Consumer | AdminClient) -> dict[str, tuple[int, ...]]:
-        """The partitions of each existing topic that matches, in order; one request if there may be many topics.
+        """Return the partitions of each existing topic that matches, in order; one request if there may be many topics.
 
         Raises ``KafkaException`` if the broker does not answer.
         """
@@ -90,7 +90,7 @@ class TopicChoice:
         )
 
     def matching(self, topics: Iterable[str]) -> tuple[str, ...]:
-        """Those of ``topics`` that match the pattern, in order, without internal topics."""
+        """Return those of ``topics`` that match the pattern, in order, without internal topics."""
         assert self._pattern is not None
         return tuple(
             sorted(topic for topic in topics if self._pattern.fullmatch(topic) and not self._internal.has(topic))
@@ -98,7 +98,7 @@ class TopicChoice:
 
 
 def topic_found(client: Consumer | AdminClient, name: str) -> Any:
-    """The broker's description of a topic; ``None`` if it does not exist.
+    """Return the broker's description of a topic; ``None`` if it does not exist.
 
     Raises ``KafkaException`` if the broker does not answer. A consumer that is assigned a topic which its user may not
     describe reports nothing, and waits.
@@ -112,7 +112,7 @@ def topic_found(client: Consumer | AdminClient, name: str) -> Any:
 
 
 def _good(topic: Any) -> Any:
-    """The topic; if its description has an error or is missing it is requested by name, to find the reason."""
+    """Return the topic; if its description has an error or is missing it is requested by name, to find the reason."""
     return topic if topic is not None and topic.error is None else None
 
 

@@ -93,7 +93,7 @@ class TopicIds:
         return found
 
     def due(self, *, after_pause: bool) -> bool:
-        """Whether consumed records should be checked before they are put."""
+        """Return whether consumed records should be checked before they are put."""
         if self._unchecked or self._is_strict:
             return True
         if not after_pause:
@@ -166,7 +166,7 @@ class TopicIds:
             )
 
     def _marked_otherwise(self, ids: Mapping[str, str]) -> set[TopicPartition]:
-        """The partitions among the unchecked ones whose committed offset has the id of another topic."""
+        """Return the partitions among the unchecked ones whose committed offset has the id of another topic."""
         asked = {partition for partition in self._unchecked if partition.topic in ids}
         if not asked:
             return set()

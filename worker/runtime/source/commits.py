@@ -57,19 +57,19 @@ class SourceCommits(Protocol):
         """When to call :meth:`serve` at the latest, by :func:`time.monotonic`."""
 
     def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:
-        """The error that fails the task because a record was refused, after it was ``sent`` or before.
+        """Return the error that fails the task because a record was refused, after it was ``sent`` or before.
 
         ``None`` leaves the record to the task's tolerance. ``of_record`` says whether the record alone is at fault.
         """
 
     def failure(self, error: KafkaError) -> ConnectError:
-        """The error that fails the task because the producer has failed for good."""
+        """Return the error that fails the task because the producer has failed for good."""
 
     def finish(self) -> bool:
-        """Commit what can be committed, since the task stops. Returns whether that is everything."""
+        """Commit what can be committed, since the task stops. Return whether that is everything."""
 
     def pause(self) -> bool:
-        """Commit what can be committed, since the task pauses. Returns whether that is everything."""
+        """Commit what can be committed, since the task pauses. Return whether that is everything."""
 
     def fail(self) -> None:
         """Clean up after a failure."""
@@ -159,7 +159,7 @@ class AtLeastOnce:
         return None
 
     def failure(self, error: KafkaError) -> ConnectError:
-        """The producer has to be made again."""
+        """Return the producer has to be made again."""
         reason = explained(error, PRODUCER, *on_topics(self._topics, "Write"))
         return ConnectError(f"The task's producer has failed: {reason}. Restart the task.")
 

@@ -101,7 +101,7 @@ class TransactionOffsets:
         self._writer.begin(self._written)
 
     def outcome(self) -> Written | None:
-        """Whether they are acknowledged; ``None`` while that is unknown."""
+        """Return whether they are acknowledged; ``None`` while that is unknown."""
         return self._writer.outcome()
 
     def committed(self) -> None:
@@ -204,7 +204,7 @@ class ExactlyOnce:
         return time.monotonic() + (_OPEN if self._producer.is_open else _CLOSED)
 
     def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:
-        """The error after a broker has refused a record, as in Java whatever ``errors.tolerance`` is."""
+        """Return the error after a broker has refused a record, as in Java whatever ``errors.tolerance`` is."""
         if not of_record:
             return self._producer.failure(error)
         if not sent:
@@ -216,7 +216,7 @@ class ExactlyOnce:
         )
 
     def failure(self, error: KafkaError) -> ConnectError:
-        """The error after a younger process has fenced this one, or the transaction took too long."""
+        """Return the error after a younger process has fenced this one, or the transaction took too long."""
         return self._producer.failure(error)
 
     def finish(self) -> bool:

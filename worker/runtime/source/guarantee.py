@@ -64,7 +64,7 @@ class AtLeastOnceGuarantee:
     def commits(
         self, task: WatchedTask, delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
     ) -> AtLeastOnce:
-        """The commits, every ``offset.flush.interval.ms`` of the worker."""
+        """Return the commits, every ``offset.flush.interval.ms`` of the worker."""
         worker, submitted = self._assembly.worker, SubmittedRecords()
         patience = worker.offset_flush_timeout_ms / 1000
         committer = OffsetCommitter(
@@ -124,7 +124,7 @@ class ExactlyOnceGuarantee:
     def commits(
         self, task: WatchedTask, delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
     ) -> ExactlyOnce:
-        """The commits, where ``transaction.boundary`` decides."""
+        """Return the commits, where ``transaction.boundary`` decides."""
         name, topic = self._assembly.config.name, self._assembly.transaction_offsets_topic
         offsets = TransactionOffsets(name, topic, TopicOffsetWriter(topic, name, self.producer), self._copy())
         return ExactlyOnce(
@@ -144,7 +144,9 @@ class ExactlyOnceGuarantee:
         """Keep the producer, which keeps former processes of the task fenced."""
 
     def _copy(self) -> Callable[[messages.OffsetPairs], None]:
-        """The function that updates the worker's copy after a commit: the copy must not be ahead of the topic."""
+        """Return the function that updates the worker's copy after a commit: the copy must not be ahead of the
+        topic.
+        """
         return WorkerOffsetCopy(self._control).keep if self._assembly.dedicated_offsets_topic else lambda _: None
 
 
@@ -156,7 +158,7 @@ Guarantee: TypeAlias = AtLeastOnceGuarantee | ExactlyOnceGuarantee
 
 
 def guarantee_of(assembly: Assembly, control: Control, clients: Clients, task: int) -> Guarantee:
-    """The guarantee by the worker's ``exactly.once.source.support``."""
+    """Return the guarantee by the worker's ``exactly.once.source.support``."""
     kind = ExactlyOnceGuarantee if assembly.supports_exactly_once else AtLeastOnceGuarantee
     return kind(assembly, control, clients, task)
 
@@ -164,7 +166,9 @@ def guarantee_of(assembly: Assembly, control: Control, clients: Clients, task: i
 def offset_reader(
     assembly: Assembly, control: Control, task: int | None, end_lost: Callable[[Sequence[int]], None] | None = None
 ) -> OffsetReader:
-    """The reader of a connector's offsets, for a task or itself; creates the connector's own topic if missing."""
+    """Return the reader of a connector's offsets, for a task or itself; creates the connector's own topic if
+    missing.
+    """
     own = assembly.dedicated_offsets_topic
     if own is not None:
         create_offsets_topic(assembly, own, task)

@@ -243,7 +243,7 @@ class SourceLoop:
                 rest()
 
     def _poll(self) -> list[tuple[SourceBatch, Ending | None]] | None:
-        """The batches of a poll, each of one source partition, with the end of a transaction after it, if any.
+        """Return the batches of a poll, each of one source partition, with the end of a transaction after it, if any.
 
         ``None`` if the poll failed and has to be repeated.
         """
@@ -285,7 +285,7 @@ class SourceLoop:
         return _ended(batches + SourceBatch.from_records(records), None)
 
     def _gave(self, polled: object) -> ConnectError:
-        """The error for a poll that did not return records."""
+        """Return the error for a poll that did not return records."""
         given = "one SourceRecord" if isinstance(polled, SourceRecord) else f"a {type(polled).__name__}"
         return ConnectError(
             f"poll of {class_name(self._task)} returned {given}; it has to return records (SourceRecord) in a list, a "
@@ -327,7 +327,7 @@ class SourceLoop:
         self._commits.sent(submission)
 
     def _born(self, batch: SourceBatch) -> float:
-        """The time of a batch: the timestamp of its first record, or of the poll, in seconds since 1970."""
+        """Return the time of a batch: the timestamp of its first record, or of the poll, in seconds since 1970."""
         timestamp = batch.timestamps[0]
         return self._polled_at if timestamp is None or timestamp < 0 else timestamp / 1000
 
@@ -409,7 +409,7 @@ class SourceLoop:
 
 
 def _ended(batches: Sequence[SourceBatch], ending: Ending | None) -> list[tuple[SourceBatch, Ending | None]]:
-    """The batches by source partition; the transaction ends after the last as given."""
+    """Return the batches by source partition; the transaction ends after the last as given."""
     runs: list[tuple[SourceBatch, Ending | None]] = [
         (run, None) for batch in batches if len(batch) for run in by_source_partition(batch)
     ]

@@ -129,7 +129,7 @@ class TransactionalProducer:
             )
 
     def failure(self, error: KafkaError) -> ConnectError:
-        """The error of the task for an ``error`` of the producer."""
+        """Return the error of the task for an ``error`` of the producer."""
         cause = self._cause(error)
         self._failed = self._failed or cause.fatal()
         code, lasted = cause.code(), time.monotonic() - self._began
@@ -156,7 +156,7 @@ class TransactionalProducer:
         )
 
     def _cause(self, error: KafkaError) -> KafkaError:
-        """The reason of a permanent failure of the producer, which later calls do not repeat."""
+        """Return the reason of a permanent failure of the producer, which later calls do not repeat."""
         try:
             self._producer.poll(0)
         except PRODUCER_FAILURES as fatal:

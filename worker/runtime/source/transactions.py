@@ -45,16 +45,16 @@ class Boundary(Protocol):
         """Whether a transaction has to end within the next batch."""
 
     def after_record(self, record: SourceRecord) -> Ending | None:
-        """How the transaction ends after this record of a batch, if it does."""
+        """Return how the transaction ends after this record of a batch, if it does."""
 
     def after_batch(self, now: float) -> Ending | None:
-        """How it ends after a batch."""
+        """Return how it ends after a batch."""
 
     def while_idle(self, now: float) -> Ending | None:
-        """How it ends while the source has no records."""
+        """Return how it ends while the source has no records."""
 
     def at_end(self, now: float) -> Ending | None:
-        """How it ends when the task stops; with ``None`` its records are read again."""
+        """Return how it ends when the task stops; with ``None`` its records are read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +160,11 @@ class ConnectorBoundary:
         return self.requests.of_records
 
     def after_record(self, record: SourceRecord) -> Ending | None:
-        """The end that was requested for this record."""
+        """Return the end that was requested for this record."""
         return self.requests.take_record(record)
 
     def after_batch(self, now: float) -> Ending | None:  # noqa: ARG002
-        """The end that was requested for the batch."""
+        """Return the end that was requested for the batch."""
         return self.requests.take_batch()
 
     def while_idle(self, now: float) -> Ending | None:  # noqa: ARG002
@@ -172,14 +172,14 @@ class ConnectorBoundary:
         return None
 
     def at_end(self, now: float) -> Ending | None:
-        """The end that was requested for the batch; what the task has not ended is read again, as in Java."""
+        """Return the end that was requested for the batch; what the task has not ended is read again, as in Java."""
         return self.after_batch(now)
 
 
 def portions(
     records: Sequence[SourceRecord], boundary: Boundary
 ) -> Iterator[tuple[Sequence[SourceRecord], Ending | None]]:
-    """The records of a batch, cut where a transaction ends, each part with that end; the last may have none."""
+    """Yield the records of a batch, cut where a transaction ends, each part with that end; the last may have none."""
     start = 0
     for place, record in enumerate(records, 1):
         ending = boundary.after_record(record)

@@ -37,7 +37,7 @@ class Generations:
     def follow(self, name: str, applied: Config, configs: Sequence[Config]) -> tuple[int, ...]:
         """Record new task configs, made from the configuration ``applied``.
 
-        Returns a number for each task, which stays the same while the task keeps running.
+        Return a number for each task, which stays the same while the task keeps running.
         """
         made_of, before = self._configs.get(name, ({}, ()))
         given_up = self._given_up.get(name, frozenset())

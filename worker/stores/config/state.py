@@ -87,7 +87,7 @@ class ConfigState:
         return self._generations.unfenced(name)
 
     def apply(self, record: ConfigRecord, offset: int = 0, timestamp: int = 0) -> ConfigChange | None:
-        """Apply the record at an offset. Returns the resulting change, or ``None`` if nothing noticeable changed.
+        """Apply the record at an offset. Return the resulting change, or ``None`` if nothing noticeable changed.
 
         ``timestamp`` is the time at which it was written, in milliseconds since 1970.
         """

@@ -155,7 +155,7 @@ class FileOffsetStore(OffsetStore):
             self._lock.close()
 
     def _locked(self) -> BinaryIO | None:
-        """Lock the file until the lock is closed. Returns ``None`` if it cannot be locked."""
+        """Lock the file until the lock is closed. Return ``None`` if it cannot be locked."""
         place = self._file.absolute().parent / f".{self._file.name}.lock"
         with ExitStack() as stack:
             try:

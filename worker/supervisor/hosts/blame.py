@@ -36,11 +36,11 @@ class Blame:
         self._suspicions: Counter[Unit] = Counter()
 
     def is_alone(self, unit: Unit) -> bool:
-        """Whether a unit has to run alone."""
+        """Return whether a unit has to run alone."""
         return unit in self._guilty or self.is_suspect(unit)
 
     def is_suspect(self, unit: Unit) -> bool:
-        """Whether a unit may have ended a host."""
+        """Return whether a unit may have ended a host."""
         return any(unit in case.suspects for case in self._cases)
 
     def suspect(self, units: Collection[Unit], now: float) -> None:
@@ -67,5 +67,5 @@ class Blame:
         self._cases = [case for case in self._cases if case.until > now]
 
     def next_acquittal(self) -> float | None:
-        """When the next probation ends."""
+        """Return when the next probation ends."""
         return min((case.until for case in self._cases), default=None)

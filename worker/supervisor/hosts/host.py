@@ -86,7 +86,7 @@ class Host:
             self.kill(None)
 
     def heard_units(self) -> list[Unit]:
-        """The units that have reported; all units, once the host has ended."""
+        """Return the units that have reported; all units, once the host has ended."""
         return [unit for unit, seat in self._seats.items() if seat and (seat.said or self.how is not None)]
 
     def hanging(self, silence: Hanging) -> Iterator[tuple[Unit, Hanging]]:
@@ -104,7 +104,7 @@ class Host:
         self.child.kill()
 
     def _crashed(self) -> Unit | None:
-        """The unit in whose thread the interpreter crashed, if the thread belonged to a unit."""
+        """Return the unit in whose thread the interpreter crashed, if the thread belonged to a unit."""
         found = _CRASHED.search(self.child.crash or "")
         if found is None:
             return None

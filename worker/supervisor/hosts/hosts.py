@@ -80,7 +80,7 @@ class Hosts:
         return child
 
     def left(self, unit: Unit, *, unasked: bool) -> bool:
-        """Note that the child of a unit is gone. Returns whether this one starts again, since another was at fault.
+        """Note that the child of a unit is gone. Return whether this one starts again, since another was at fault.
 
         ``unasked`` is an end that was neither asked for nor explained.
         """
@@ -126,7 +126,7 @@ class Hosts:
             host.kill(None)
 
     def is_condemned(self, unit: Unit) -> bool:
-        """Whether all units have to leave the host of this one."""
+        """Return whether all units have to leave the host of this one."""
         return unit in self._of and self._of[unit].condemned
 
     def needs_process(self, unit: Unit) -> None:
@@ -148,7 +148,7 @@ class Hosts:
             self._is_settled = False
 
     def misplaced(self) -> list[Unit]:
-        """The units that have to move: first those of condemned hosts, then those that keep a core busy."""
+        """Return the units that have to move: first those of condemned hosts, then those that keep a core busy."""
         if (due := self._blame.next_acquittal()) is not None and due <= self._now():
             self._blame.acquit(self._now())
             self._is_settled = False
@@ -163,18 +163,18 @@ class Hosts:
         return sorted(found, key=lambda unit: (not self._of[unit].condemned, not self._load.is_alone(unit), unit))
 
     def next_look(self) -> float | None:
-        """When a unit may have to move though nothing has happened."""
+        """Return when a unit may have to move though nothing has happened."""
         due = (self._blame.next_acquittal(), self._vacancies.next_look())
         return min((at for at in due if at is not None), default=None)
 
     # -- hosts ---------------------------------------------------------------------------------------------------------
 
     def shared(self) -> Iterator[Child]:
-        """The children that are shared hosts."""
+        """Return the children that are shared hosts."""
         return iter(self._shared)
 
     def hear(self, child: Child) -> list[Unit]:
-        """Receive from a shared host. Returns the units that have reported; all of its units if it has ended."""
+        """Receive from a shared host. Return the units that have reported; all of its units if it has ended."""
         host = self._shared.get(child)
         if host is None:
             return []
@@ -279,12 +279,12 @@ class Hosts:
         return known or self._crowd.is_alone(unit)
 
     def _inhabitable(self) -> list[Host]:
-        """The hosts that units may run in: those that are not closing."""
+        """Return the hosts that units may run in: those that are not closing."""
         return [host for host in self._hosts.values() if not self._vacancies.is_closing(host.number)]
 
 
 def isolation_of(command: RunUnit) -> Isolation:
-    """The isolation of a unit, by the configuration of its connector or else of the worker."""
+    """Return the isolation of a unit, by the configuration of its connector or else of the worker."""
     props = command.config if isinstance(command, messages.RunConnector) else command.connector_config
     written = props.get(ISOLATION) or command.worker.get(ISOLATION) or Isolation.AUTO.value
     try:

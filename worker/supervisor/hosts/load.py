@@ -51,7 +51,7 @@ class Load:
         self._known: dict[Unit, _Known] = {}
 
     def is_alone(self, unit: Unit) -> bool:
-        """Whether a unit has to run alone."""
+        """Return whether a unit has to run alone."""
         return unit in self._known and self._known[unit].is_alone
 
     def begin(self, unit: Unit) -> None:
@@ -60,7 +60,7 @@ class Load:
         known.total, known.share = None, 0.0
 
     def spent(self, unit: Unit, total: float, mates: Collection[Unit], now: float) -> bool:
-        """Take in the CPU seconds of a unit since its start. Returns whether it has to move.
+        """Take in the CPU seconds of a unit since its start. Return whether it has to move.
 
         ``mates`` are the units of its host, including itself.
         """
@@ -73,7 +73,7 @@ class Load:
         return known.is_alone
 
     def rests(self, unit: Unit, total: float, now: float) -> bool:
-        """Take in the CPU seconds of a unit that has always run alone. Returns whether it has rested for a minute."""
+        """Take in the CPU seconds of a unit that has always run alone. Return whether it has rested for a minute."""
         known = self._follow(unit, total, now)
         return now - known.rests_since >= _PAUSE
 

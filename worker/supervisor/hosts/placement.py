@@ -56,7 +56,7 @@ class Group:
         return self.kind in (Isolation.SHARED.value, Isolation.AUTO.value)
 
     def has_room(self, alike: int) -> bool:
-        """Whether a host of this group with this many units of a kind has room for another of that kind."""
+        """Return whether a host of this group with this many units of a kind has room for another of that kind."""
         if self.is_crowd:
             return alike < ROOM
         return self.is_shared or alike == 0
@@ -83,7 +83,7 @@ class Place(Protocol):
 
 
 def group_of(unit: Unit, isolation: Isolation, *, alone: bool, home: str = "") -> Group:
-    """The group of a unit: its own if it has to run ``alone``, whatever it may share."""
+    """Return the group of a unit: its own if it has to run ``alone``, whatever it may share."""
     if alone or isolation is Isolation.PROCESS:
         return Group(Isolation.PROCESS.value, str(unit))
     if isolation is Isolation.CONNECTOR:
@@ -92,7 +92,7 @@ def group_of(unit: Unit, isolation: Isolation, *, alone: bool, home: str = "") -
 
 
 def place_for(unit: Unit, group: Group, hosts: Iterable[Place]) -> int | None:
-    """The number of the host for another unit of a group: the fullest that has room; ``None`` is a new host."""
+    """Return the number of the host for another unit of a group: the fullest that has room; ``None`` is a new host."""
     there = [
         (-len(host.units), host.number)
         for host in hosts
@@ -102,12 +102,12 @@ def place_for(unit: Unit, group: Group, hosts: Iterable[Place]) -> int | None:
 
 
 def alike(host: Place, *, is_task: bool) -> int:
-    """The number of units in a host of the same kind, task or connector."""
+    """Return the number of units in a host of the same kind, task or connector."""
     return sum(unit.is_task is is_task for unit in host.units)
 
 
 def placed(groups: Mapping[Unit, Group], hosts: Collection[Place], unused: int) -> dict[Unit, int]:
-    """The number of the host of each unit.
+    """Return the number of the host of each unit.
 
     A unit stays in a host of its group that is not condemned. Others go to the fullest host of their group that has
     room, or to a new one, whose number is ``unused`` or a greater one.
@@ -145,7 +145,7 @@ class Crowd:
         self._alone: set[Unit] = set()
 
     def comes(self, unit: Unit) -> bool:
-        """Add a unit that is about to start. Returns whether other units have to move."""
+        """Add a unit that is about to start. Return whether other units have to move."""
         there = self._units[unit.is_task]
         there.add(unit)
         if not self.is_many(unit):
@@ -162,11 +162,11 @@ class Crowd:
         self._alone.discard(unit)
 
     def is_many(self, unit: Unit) -> bool:
-        """Whether there are too many units of this kind for a process each."""
+        """Return whether there are too many units of this kind for a process each."""
         return len(self._units[unit.is_task]) > FEW
 
     def is_alone(self, unit: Unit) -> bool:
-        """Whether a unit runs alone because there are few units, or were when it started."""
+        """Return whether a unit runs alone because there are few units, or were when it started."""
         return unit in self._alone
 
     def joins(self, unit: Unit) -> None:

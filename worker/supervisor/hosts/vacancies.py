@@ -25,11 +25,11 @@ class Vacancies:
         self._closing: dict[Group, int] = {}
 
     def is_closing(self, number: int) -> bool:
-        """Whether the units of a host have to leave."""
+        """Return whether the units of a host have to leave."""
         return number in self._closing.values()
 
     def look(self, hosts: Iterable[Place], now: float) -> bool:
-        """Look at the shared hosts. Returns whether other hosts than before are closing."""
+        """Look at the shared hosts. Return whether other hosts than before are closing."""
         before = dict(self._closing)
         groups: dict[Group, list[Place]] = {}
         for host in hosts:
@@ -42,7 +42,7 @@ class Vacancies:
         return self._closing != before
 
     def next_look(self) -> float | None:
-        """When :meth:`look` may decide otherwise though no unit has come or gone."""
+        """Return when :meth:`look` may decide otherwise though no unit has come or gone."""
         return min((since + _WAIT for since in self._since.values()), default=None)
 
     def _look_at(self, group: Group, hosts: list[Place], now: float) -> None:
@@ -59,7 +59,7 @@ class Vacancies:
 
 
 def _fits(leaving: Place, hosts: list[Place], most: int) -> bool:
-    """Whether the other hosts have room for the units of this one, with at most ``most`` of a kind in each."""
+    """Return whether the other hosts have room for the units of this one, with at most ``most`` of a kind in each."""
     return all(
         alike(leaving, is_task=is_task)
         <= sum(max(0, most - alike(host, is_task=is_task)) for host in hosts if host is not leaving)

@@ -32,7 +32,7 @@ _WINDOWS: Final = "windows"
 
 
 def application(connector: str) -> str:
-    """The application id for a connector's numbers."""
+    """Return the application id for a connector's numbers."""
     return f"sluice/{quote(connector, safe='')}"
 
 

@@ -86,7 +86,7 @@ class DeltaTable:
         return Positions.read(self._connector, self._versions or {})
 
     def schema(self) -> Schema | None:
-        """The schema of the table, if it exists."""
+        """Return the schema of the table, if it exists."""
         if not self.exists:
             return None
         return schema_of_columns(self._log.schema(), self._log.properties().get(SCHEMA_PROPERTY))
@@ -159,7 +159,7 @@ class DeltaTable:
         """Plan a load, and let ``write`` commit its rows with an application id and a version.
 
         A merge (``is_merge``) makes no commit if it changes nothing. ``windows`` are the states that the load leaves,
-        by topic. Returns the number of bytes and files written.
+        by topic. Return the number of bytes and files written.
         """
         crash_point("before-plan")
         self._set(self.positions.plan(starts, ends, routed=routed, ids=ids, windows=windows, now=_now()))

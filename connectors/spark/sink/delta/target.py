@@ -231,7 +231,7 @@ class DeltaTarget:
         return self._held
 
     def _states(self) -> list[int]:
-        """The numbers of the states to which tables refer."""
+        """Return the numbers of the states to which tables refer."""
         return [number for table in self._tables for number in table.positions.windows.values()]
 
     def _windows_of(self, ranges: Sequence[OffsetRange]) -> TopicWindows | None:
@@ -283,7 +283,7 @@ class _Tables:
         return f"{self._root}/{name}"
 
     def written(self) -> list[DeltaTable]:
-        """The tables that the connector has planned to write to."""
+        """Return the tables that the connector has planned to write to."""
         return [table for table in self if table.positions.number >= 0]
 
 
@@ -323,7 +323,7 @@ def _behind(offsets: Mapping[TopicPartition, int], ends: Mapping[TopicPartition,
 
 
 def _most_advanced(tables: Sequence[DeltaTable], ends: Mapping[TopicPartition, int]) -> DeltaTable:
-    """A table that has the records of the load, if there is one."""
+    """Return a table that has the records of the load, if there is one."""
     return min(tables, key=lambda table: _behind(table.positions.offsets, ends))
 
 

@@ -212,6 +212,6 @@ def _columns(fields: Any) -> list[HiveColumn]:
 
 
 def _path(location: str) -> str:
-    """A location without the differences in spelling of ``file:/lake``, ``file:///lake`` and ``/lake/``."""
+    """Return a location without the differences in spelling of ``file:/lake``, ``file:///lake`` and ``/lake/``."""
     scheme, colon, rest = location.partition(":")
     return (f"{scheme}:" if colon and scheme != "file" else "") + "/" + (rest if colon else location).strip("/")

@@ -66,7 +66,7 @@ class DataFiles:
     location: str
 
     def places(self, names: Iterable[str]) -> list[str]:
-        """The locations of files, as Iceberg names them."""
+        """Return the locations of files, as Iceberg names them."""
         return [f"{self.location}/{name}" for name in names]
 
     @property
@@ -85,8 +85,8 @@ class DataWriting:
     """The folder of the store, below which tables may have their files."""
 
     def files(self, table: TableMetadata, location: str, schema: Schema) -> DataFiles | None:
-        """The files for rows of ``schema`` in a table whose files go to ``location``; ``None`` if Spark has to write
-        them.
+        """Return the files for rows of ``schema`` in a table whose files go to ``location``; ``None`` if Spark has to
+        write them.
         """
         folder = self.folder(location)
         columns = file_columns(table.schema, table_type(schema).columns)
@@ -96,8 +96,8 @@ class DataWriting:
         return DataFiles(PartFiles(folder, str(uuid.uuid4()), self.codec, size=size, columns=columns), folder, location)
 
     def folder(self, location: str) -> DataPlace | None:
-        """The folder at Iceberg's ``location``, if executors can reach it: a local or mounted folder, or one in the S3
-        store.
+        """Return the folder at Iceberg's ``location``, if executors can reach it: a local or mounted folder, or one in
+        the S3 store.
         """
         if _ESCAPED.intersection(location):
             return None
@@ -116,7 +116,7 @@ class _LeftToSparkError(Exception):
 
 
 def may_be_written(document: Mapping[str, Any]) -> bool:
-    """Whether the executors can write the files of a table, according to its metadata in Iceberg's JSON."""
+    """Return whether the executors can write the files of a table, according to its metadata in Iceberg's JSON."""
     properties: Mapping[str, str] = document.get("properties", {})
     own = (key for key in properties if key != "write.parquet.compression-codec")
     if any(key.startswith(_OF_WRITERS) for key in own):
@@ -127,7 +127,7 @@ def may_be_written(document: Mapping[str, Any]) -> bool:
 
 
 def file_columns(schema: Mapping[str, Any], columns: pa.Schema) -> pa.Schema | None:
-    """The file columns for rows that have ``columns``, for a table with this schema in Iceberg's JSON.
+    """Return the file columns for rows that have ``columns``, for a table with this schema in Iceberg's JSON.
 
     ``None`` if the table has other columns, or if one must not be null or has a default.
     """
@@ -167,7 +167,9 @@ def _type(document: str | Mapping[str, Any], data_type: Any) -> Any:
 
 
 def _primitive(name: str, data_type: Any) -> Any:
-    """The type of a column in a file: that of the rows, except for small integers, which are ``int`` in Iceberg."""
+    """Return the type of a column in a file: that of the rows, except for small integers, which are ``int`` in
+    Iceberg.
+    """
     if kinds.is_decimal128(data_type) and name == f"decimal({data_type.precision}, {data_type.scale})":
         return data_type
     wanted = _NAMES.get(name)
@@ -179,7 +181,7 @@ def _primitive(name: str, data_type: Any) -> Any:
 
 
 def data_writing(config: SparkSinkConfig) -> DataWriting | None:
-    """How the executors write files themselves; ``None`` if a key is set that only Spark's writer respects."""
+    """Return how the executors write files themselves; ``None`` if a key is set that only Spark's writer respects."""
     if any(key.startswith(_OF_SPARK) for key in config.originals):
         return None
     if config.format != "ParquetFormat" or config.has_query or config.changes is not None:
@@ -188,7 +190,7 @@ def data_writing(config: SparkSinkConfig) -> DataWriting | None:
 
 
 def _bucket(config: SparkSinkConfig) -> ObjectFolder | None:
-    """The store in S3, unless the catalog or Hadoop has its own keys for it."""
+    """Return the store in S3, unless the catalog or Hadoop has its own keys for it."""
     own = any(key.startswith(_OF_S3) for key in config.originals) or config.hadoop_conf_dir is not None
     if own or not config.has_store or config.location.kind != "s3":
         return None

@@ -50,7 +50,7 @@ def partitions_of(config: LayoutOptions) -> tuple[PartitionBy, ...]:
 
 
 def write_options(config: LayoutOptions) -> dict[str, str]:
-    """The options of Spark's writer for the files of a table."""
+    """Return the options of Spark's writer for the files of a table."""
     names = {"ParquetFormat": "parquet", "OrcFormat": "orc", "AvroFormat": "avro"}
     codecs = {"parquet": config.parquet_codec, "orc": config.orc_codec, "avro": config.avro_codec}
     name = names[config.format]

@@ -46,7 +46,7 @@ def maintain(spark: SparkSession, table: IcebergTable, file_size: int | None) ->
 
 
 def _size(table: Any) -> tuple[int, int]:
-    """The number of files in a table, and their total size in bytes."""
+    """Return the number of files in a table, and their total size in bytes."""
     snapshot = table.currentSnapshot()
     summary = {} if snapshot is None else snapshot.summary()
     return int(summary.get("total-data-files") or 0), int(summary.get("total-files-size") or 0)

@@ -78,7 +78,7 @@ class Merge:
         return Written(files, [task.file() for task in chosen], sum(touched.values()) + written)
 
     def _touched(self, tasks: Sequence[Any], keys: DataFrame) -> dict[str, int]:
-        """The locations of the files that have rows with the keys, and how many other rows each of them has."""
+        """Return the locations of the files that have rows with the keys, and how many other rows each of them has."""
         with self._change.rows(tasks) as rows:
             there = rows.selectExpr(f"input_file_name() AS {_FILE}", *map(quoted, self._keys))
             found = self._joined(there, keys, "left").groupBy(_FILE)
@@ -90,7 +90,7 @@ class Merge:
         return rows.join(keys, _expression(self._same), how)
 
     def _counted(self, changes: DataFrame) -> tuple[int, int, dict[str, tuple[Any, Any]]]:
-        """The number of changes, the number that write a row, and the minimum and maximum of their keys."""
+        """Return the number of changes, the number that write a row, and the minimum and maximum of their keys."""
         ordered = [name for name in self._keys if self._is_ordered(name)]
         ends = [f"{end}({_key(name)})" for name in ordered for end in ("min", "max")]
         row = changes.selectExpr("count(*)", f"count_if(NOT {CHANGE_COLUMN}.deleted)", *ends).collect()[0]
@@ -98,7 +98,7 @@ class Merge:
         return row[0], row[1], bounds
 
     def _is_ordered(self, name: str) -> bool:
-        """Whether Iceberg and Spark sort a column the same way, and Iceberg can refer to it by name."""
+        """Return whether Iceberg and Spark sort a column the same way, and Iceberg can refer to it by name."""
         field = self._schema.field(name)
         return field is not None and field.schema.type in _ORDERED and field.schema.name is None and "." not in name
 

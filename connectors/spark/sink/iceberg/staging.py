@@ -56,7 +56,7 @@ class Staged:
         self._widened = True
 
     def data_files(self, schema: Schema) -> DataFiles | None:
-        """The files for rows of ``schema`` that the executors are to write, unless Spark's writer has to."""
+        """Return the files for rows of ``schema`` that the executors are to write, unless Spark's writer has to."""
         if self._writing is None:
             return None
         return self._writing.files(self.change.metadata, self.change.data_location, schema)
@@ -66,7 +66,7 @@ class Staged:
         return Written(self.change.write(frame, self._options))
 
     def found(self, files: DataFiles, names: Iterable[str]) -> Written:
-        """The files, written by executors, that count."""
+        """Return the files, written by executors, that count."""
         return Written(self.change.data_files(files.places(names)))
 
     def discard(self, written: Written | DataFiles) -> None:
@@ -114,14 +114,16 @@ class Staging:
         self._parts: list[Staging] = []
 
     def part(self) -> Staging:
-        """The output for the records of one topic. Topics that are loaded at the same time have their own tables."""
+        """Return the output for the records of one topic. Topics that are loaded at the same time have their own
+        tables.
+        """
         part = Staging(self._begin, self.naming, self._done)
         part._staged = self._staged
         self._parts.append(part)
         return part
 
     def of(self, name: TableName) -> Staged | None:
-        """The files of a table, if there are any."""
+        """Return the files of a table, if there are any."""
         return self._staged.get(name)
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:
@@ -142,7 +144,9 @@ class Staging:
         self._passes[table, attempt] = staged.merge(frame, schema) if is_change else staged.append(frame)
 
     def files(self, table: str, schema: Schema, attempt: int) -> PartFiles | None:
-        """The files that executors write for a table's rows; ``None`` if the rows have to go to :meth:`write`."""
+        """Return the files that executors write for a table's rows; ``None`` if the rows have to go to
+        :meth:`write`.
+        """
         name = self.naming(table)
         if str(name) in self._done or schema.field(CHANGE_COLUMN) is not None:
             return None
@@ -153,7 +157,7 @@ class Staging:
         return files.parts
 
     def _for_attempt(self, name: TableName, columns: Schema, attempt: int) -> Staged:
-        """The table change for the files of an attempt."""
+        """Return the table change for the files of an attempt."""
         if self._gives_up(name, attempt):
             del self._staged[name]
         return self._widened(name, columns)
@@ -166,7 +170,7 @@ class Staging:
         return staged
 
     def _gives_up(self, name: TableName, attempt: int) -> bool:
-        """Whether a new table has only files of earlier attempts, with other columns; these are deleted."""
+        """Return whether a new table has only files of earlier attempts, with other columns; these are deleted."""
         staged = self._staged.get(name)
         before = [key for key in self._passes if self.naming(key[0]) == name]
         if staged is None or not before or any(each == attempt for _, each in before):
@@ -226,7 +230,7 @@ class Staging:
 
 
 def _names(reports: Reports) -> list[str]:
-    """The files that executors have reported."""
+    """Return the files that executors have reported."""
     return [name for report in reports for name in report.files]
 
 

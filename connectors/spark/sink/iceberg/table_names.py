@@ -26,7 +26,7 @@ class TableNames:
 
     @classmethod
     def of(cls, config: SparkSinkConfig) -> TableNames:
-        """The names for a configuration."""
+        """Return the names for a configuration."""
         *namespace, template = (config.iceberg_tables or (config.table_name_format,))[0].split(".")
         if not namespace:
             namespace = [part for part in config.topics_dir.split("/") if part]
@@ -39,10 +39,10 @@ class TableNames:
         return naming
 
     def table(self, topic: str) -> TableName:
-        """The table of a topic, possibly under the name a transformation has given it."""
+        """Return the table of a topic, possibly under the name a transformation has given it."""
         return TableName(self.namespace, self.template.replace(_TOPIC, topic))
 
     def parsed(self, text: str) -> TableName:
-        """The table whose full name is ``text``."""
+        """Return the table whose full name is ``text``."""
         prefix = "".join(f"{part}." for part in self.namespace)
         return TableName(self.namespace, text.removeprefix(prefix))

@@ -311,7 +311,7 @@ class IcebergTarget:
         return RowLimits(fields, hive=False, longest=_longest(self._config.iceberg_catalog_warehouse or self._store))
 
     def _are_apart(self, groups: Sequence[Sequence[OffsetRange]]) -> bool:
-        """Whether each topic has its own table, so that all of them can be loaded at the same time."""
+        """Return whether each topic has its own table, so that all of them can be loaded at the same time."""
         if self._routed or self._config.changes is not None:
             return False
         tables = {self._naming.table(group[0].topic) for group in groups}

@@ -33,18 +33,20 @@ _PRECISION: Final = "connect.decimal.precision"
 
 
 def columns_of(schema: Mapping[str, Any], declared: Schema | None = None) -> Schema:
-    """The columns of an Iceberg schema in JSON, with the types of ``declared`` where they are the same to Spark."""
+    """Return the columns of an Iceberg schema in JSON, with the types of ``declared`` where they are the same
+    to Spark.
+    """
     columns = table_schema(_struct(schema))
     return columns if declared is None else _as_declared(columns, declared)
 
 
 def required_fields(schema: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """The paths of columns, and of fields in them, that must not be null."""
+    """Return the paths of columns, and of fields in them, that must not be null."""
     return tuple(path for path, field in _fields(schema, ()) if field["required"])
 
 
 def uuid_fields(schema: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """The paths of columns, and of fields in them, whose texts must be UUIDs."""
+    """Return the paths of columns, and of fields in them, whose texts must be UUIDs."""
     return tuple(path for path, field in _fields(schema, ()) if field["type"] == "uuid")
 
 

@@ -78,7 +78,7 @@ class FilesCompaction:
         return True
 
     def _is_known(self, table: str, schema: Schema, group: MergeGroup) -> bool:
-        """Whether the table knows every field of the files; merging would lose an unknown one."""
+        """Return whether the table knows every field of the files; merging would lose an unknown one."""
         unknown = self._merger.unknown_field(table, schema, group)
         if unknown is not None:
             logger.warning(

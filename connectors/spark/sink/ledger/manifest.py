@@ -86,7 +86,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, content: bytes, name: str) -> Manifest:
-        """The inverse of :meth:`to_bytes`; raises :class:`LedgerError`, which names the file, if it is not a
+        """Return the inverse of :meth:`to_bytes`; raises :class:`LedgerError`, which names the file, if it is not a
         manifest.
         """
         try:

@@ -285,7 +285,7 @@ class FilesTarget:
         return "/".join(filter(None, (self._config.topics_dir, table)))
 
     def _folders(self, moves: Sequence[Move], tables: Collection[str]) -> dict[str, list[str]]:
-        """The folders of files by table, as paths within it."""
+        """Return the folders of files by table, as paths within it."""
         found: dict[str, list[str]] = {name: [] for name in tables}
         start = f"{self._config.topics_dir}/" if self._config.topics_dir else ""
         for move in moves:

@@ -341,7 +341,7 @@ class TopicLoad:
         return reports
 
     def _surveyed(self, known: Mapping[str, Schema], reports: Reports) -> dict[str, Schema]:
-        """The tables of the surveyed records, with schemas that hold them all as far as possible."""
+        """Return the tables of the surveyed records, with schemas that hold them all as far as possible."""
         self._bad.refuse(reports.rejections(), {})
         evolution = self._session.config.evolution
         seen: dict[str, Schema] = {}
@@ -454,7 +454,7 @@ class TopicLoad:
 
 
 def _columns(plan: DecodePlan, schema: Schema) -> pa.Schema:
-    """The columns of the rows of a pass."""
+    """Return the columns of the rows of a pass."""
     columns = table_type(schema).columns
     if plan.placement is None:
         return columns

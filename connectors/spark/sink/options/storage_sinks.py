@@ -128,7 +128,9 @@ _WITHOUT_EFFECT_PREFIXES: Final[Mapping[str, str]] = {"iceberg.kafka.": _CONTROL
 
 
 def as_spark_sink(props: Props) -> dict[str, object]:
-    """A connector's properties translated to the Spark sink's, according to their class; its own are not changed."""
+    """Return a connector's properties translated to the Spark sink's, according to their class; its own are not
+    changed.
+    """
     found = dict(props)
     translate = _SINKS.get(_sink(props))
     if translate is not None:
@@ -218,7 +220,7 @@ _STORAGE_SINKS: Final = ("S3Sink", "HdfsSink", "Hdfs3Sink")
 
 
 def _sink(props: Props) -> str:
-    """The simple name of the configured class, without its suffix."""
+    """Return the simple name of the configured class, without its suffix."""
     return str(props.get(_CLASS) or "").rpartition(".")[2].removesuffix("Connector")
 
 

@@ -253,7 +253,7 @@ class SqlOptions(Config):
             raise ConfigError("sql.file", self.sql_file, reason) from error
 
     def _allowed_path(self, key: str, path: str) -> str:
-        """The path to read; URLs are allowed by prefix, local paths after their links are resolved."""
+        """Return the path to read; URLs are allowed by prefix, local paths after their links are resolved."""
         reason = (
             "The worker does not allow it: add it, or a folder above it, to sql.allowed.paths in the worker's file."
         )
@@ -282,5 +282,5 @@ def _is_below(path: str, place: str) -> bool:
 
 
 def _has_pattern(path: str) -> bool:
-    """Whether Hadoop would take the path for a pattern, or for a list of paths."""
+    """Return whether Hadoop would take the path for a pattern, or for a list of paths."""
     return any(character in path for character in "*?[]{},\\")

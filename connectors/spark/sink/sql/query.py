@@ -46,7 +46,7 @@ class Query:
         check_query(spark, key, self._text, frozenset({RECORDS, *(table.name for table in self._tables)}))
 
     def answer(self, records: DataFrame, table: str, known: Schema | None) -> Result:
-        """The result for these rows; ``known`` is the schema of the table so far.
+        """Return the result for these rows; ``known`` is the schema of the table so far.
 
         Raises :class:`~connect.errors.DataError` if the table cannot hold the result.
         """
@@ -79,7 +79,7 @@ class Query:
             ) from error
 
     def _grown(self, known: Schema, found: Schema) -> Schema:
-        """The schema of the table extended for these rows."""
+        """Return the schema of the table extended for these rows."""
         grown = widen(known, found)
         if self._evolution.grown(known, found) != grown:
             raise SchemaError(

@@ -128,7 +128,7 @@ class _Walk:
         self._seen = 0
 
     def reasons(self, node: Any, tables: frozenset[str]) -> Iterator[str]:
-        """Why the query is rejected, part by part; ``tables`` are the table names in scope for the part."""
+        """Yield why the query is rejected, part by part; ``tables`` are the table names in scope for the part."""
         if not hasattr(node, "getClass"):
             return  # a text, a number or nothing
         self._seen += 1
@@ -171,7 +171,7 @@ class _Walk:
             yield from self._generator(_names(node.name()))
 
     def _with(self, node: Any, tables: frozenset[str]) -> Iterator[str]:
-        """Each named query can refer to those before it, the last one to all of them."""
+        """Yield each named query can refer to those before it, the last one to all of them."""
         for relation in self._parts(frozenset({"Iterable"}), node.cteRelations()):
             name = str(relation._1())
             own = tables | {name} if node.allowRecursion() else tables

@@ -28,8 +28,8 @@ _PRIMITIVES: Final[dict[type[spark.DataType], Type]] = {
 
 
 def schema_of_result(columns: spark.StructType) -> Schema:
-    """The schema of a table for rows of these columns; raises a :class:`~connect.errors.SchemaError` that names one
-    without a matching type.
+    """Return the schema of a table for rows of these columns; raises a :class:`~connect.errors.SchemaError` that names
+    one without a matching type.
     """
     names = [column.name for column in columns]
     for name in names:

@@ -115,7 +115,7 @@ class WindowOutput:
         return {table: kept.schema for table, kept in self._kept.items() if kept.late}
 
     def late_offsets(self, frame: DataFrame, table: str, metadata: str) -> Mapping[int, OffsetSet]:
-        """The offsets of the late rows among these, whose origin is in the column ``metadata``."""
+        """Return the offsets of the late rows among these, whose origin is in the column ``metadata``."""
         _, is_late = self._times(self._kept[table].schema, table)
         places = frame.where(is_late).select(f.col(f"`{metadata}`.partition"), f.col(f"`{metadata}`.offset"))
         found: dict[int, list[int]] = {}
@@ -179,7 +179,7 @@ class WindowOutput:
         return rest, done if whole.count() > rest_rows else None
 
     def _times(self, schema: Schema, table: str) -> tuple[Column | None, Column]:
-        """The time of a row, if there are windows, and whether it is late."""
+        """Return the time of a row, if there are windows, and whether it is late."""
         policy, before = self._state.policy, self._state.before.get(table, OpenWindows())
         at = None if policy is None else _milliseconds(policy.column, schema, table)
         if at is None or before.cut is None:
@@ -187,7 +187,7 @@ class WindowOutput:
         return at, f.coalesce(at < before.cut, f.expr("false"))
 
     def _read(self, folders: Iterable[str], columns: StructType) -> DataFrame:
-        """The rows of folders with the current columns; columns that a file lacks are null."""
+        """Return the rows of folders with the current columns; columns that a file lacks are null."""
         schema = StructType([*columns.fields, StructField(_LATE, BooleanType())])
         found = self._spark.read.schema(schema).parquet(*map(self._state.uri, folders))
         return found.withColumn(_LATE, f.coalesce(f.col(_LATE), f.expr("false")))
@@ -201,12 +201,12 @@ class WindowOutput:
 
 
 def _columns(schema: Schema) -> Any:
-    """The columns of rows of this schema, in Spark's types."""
+    """Return the columns of rows of this schema, in Spark's types."""
     return from_arrow_schema(table_type(schema).columns)
 
 
 def _milliseconds(path: str, schema: Schema, table: str) -> Column:
-    """The time of a row in milliseconds since 1970, null if it has none that can be parsed."""
+    """Return the time of a row in milliseconds since 1970, null if it has none that can be parsed."""
     found: Schema | None = schema
     for name in path.split("."):
         inner = found.field(name) if found is not None and found.type is Type.STRUCT else None

@@ -49,7 +49,8 @@ class OpenWindows:
     folders: tuple[str, ...] = ()
 
     def after(self, policy: WindowPolicy, latest: Mapping[int, int | None], now: int) -> OpenWindows:
-        """The windows after a load: ``latest`` is the newest time in the new rows of each partition that has any.
+        """Return the windows after a load: ``latest`` is the newest time in the new rows of each partition that has
+        any.
 
         A window is complete when every partition that is not idle has a record that is at least ``delay`` newer than
         its end. A time in the future counts as now, so that one wrong record does not close all windows. ``cut`` never
@@ -75,7 +76,7 @@ class OpenWindows:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> OpenWindows:
-        """The inverse of :meth:`to_json`."""
+        """Return the inverse of :meth:`to_json`."""
         heard = {int(partition): Heard(*each) for partition, each in document["partitions"].items()}
         return cls(document["cut"], heard, tuple(document["folders"]))
 

@@ -67,11 +67,11 @@ class HeldRows:
         return self._files.uri(folder)
 
     def new_folder(self) -> str:
-        """The path of a new folder for rows, never used before."""
+        """Return the path of a new folder for rows, never used before."""
         return f"{self._place}/{self._driver}-{uuid.uuid4().hex}"
 
     def read(self, number: int, table: str) -> dict[str, HeldTable]:
-        """The state to which ``table`` refers by its number."""
+        """Return the state to which ``table`` refers by its number."""
         if number == NO_STATE:
             return {}
         name = _STATE.format(number)
@@ -177,7 +177,7 @@ class TopicWindows:
 
 
 def _folders(state: Mapping[str, HeldTable]) -> set[str]:
-    """The names of the folders with rows."""
+    """Return the names of the folders with rows."""
     return {folder.rpartition("/")[2] for held in state.values() for folder in held.windows.folders}
 
 

@@ -21,7 +21,7 @@ _UNKNOWN: Final = Schema.struct({"deleted": Schema.boolean(optional=True)}, opti
 
 
 def with_change(table: Schema, seen: Schema | None) -> Schema:
-    """The schema of changes for a table; ``seen`` is that of the last changes, if there were any.
+    """Return the schema of changes for a table; ``seen`` is that of the last changes, if there were any.
 
     Without ``seen`` the key is unknown and no change fits: the records are then surveyed for the schema of changes.
     """
@@ -31,26 +31,26 @@ def with_change(table: Schema, seen: Schema | None) -> Schema:
 
 
 def without_change(schema: Schema) -> Schema:
-    """The schema of the table to which changes of this schema apply."""
+    """Return the schema of the table to which changes of this schema apply."""
     return schema.replace(fields=[field for field in schema.fields if field.name != CHANGE_COLUMN])
 
 
 def key_columns(schema: Schema) -> tuple[str, ...]:
-    """The key columns in the schema of changes; none if the key is not known yet."""
+    """Return the key columns in the schema of changes; none if the key is not known yet."""
     change = schema.field(CHANGE_COLUMN)
     key = None if change is None else change.schema.field("key")
     return () if key is None else key.schema.field_names
 
 
 def last_changes(frame: DataFrame) -> DataFrame:
-    """The last change of each key."""
+    """Return the last change of each key."""
     newest = f"{CHANGE_COLUMN}.partition DESC, {CHANGE_COLUMN}.offset DESC"
     place = f"row_number() OVER (PARTITION BY {CHANGE_COLUMN}.key ORDER BY {newest}) AS {_PLACE}"
     return frame.selectExpr("*", place).where(f"{_PLACE} = 1").drop(_PLACE)
 
 
 def merge_statement(target: str, source: str, schema: Schema, *, evolve: bool) -> str:
-    """The statement that merges changes of a schema, one for each key, into a table.
+    """Return the statement that merges changes of a schema, one for each key, into a table.
 
     ``target`` and ``source`` are names in SQL. With ``evolve``, the statement adds the columns that the table lacks.
     """
@@ -69,5 +69,5 @@ def merge_statement(target: str, source: str, schema: Schema, *, evolve: bool) -
 
 
 def quoted(name: str) -> str:
-    """A name quoted for SQL."""
+    """Return a name quoted for SQL."""
     return "`" + name.replace("`", "``") + "`"

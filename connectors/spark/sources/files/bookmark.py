@@ -70,15 +70,15 @@ class Bookmark:
     """The modification times, by digest, of the files after the mark that are done."""
 
     def has(self, file: FoundFile) -> bool:
-        """Whether a file has been sent."""
+        """Return whether a file has been sent."""
         return file.place <= self.mark or file.digest in self.sent
 
     def with_pieces(self, pieces: Iterable[str]) -> Bookmark:
-        """The bookmark once the files with these names are done too; its mark does not move."""
+        """Return the bookmark once the files with these names are done too; its mark does not move."""
         return replace(self, sent={**self.sent, **_times_of(pieces)})
 
     def after(self, files: Iterable[FoundFile], rest: Place | None, lateness: int, most: int = _MOST) -> Bookmark:
-        """The bookmark once these files are done too; ``rest`` is the position of the first file that is not.
+        """Return the bookmark once these files are done too; ``rest`` is the position of the first file that is not.
 
         The mark stays this many milliseconds behind the newest of them, unless that would leave more than ``most``
         files after it; and it always stays behind whatever is not done yet.
@@ -94,7 +94,7 @@ class Bookmark:
         return Bookmark(mark, self.passed + len(sent) - len(left), left)
 
     def offset(self) -> dict[str, Any]:
-        """The bookmark as a source offset, whose values are plain strings and numbers."""
+        """Return the bookmark as a source offset, whose values are plain strings and numbers."""
         sent = " ".join(itertools.starmap(_piece, self.sent.items()))
         return {"modified": self.mark[0], "digest": self.mark[1], "passed": self.passed, "sent": sent}
 
@@ -138,7 +138,7 @@ class Due:
 
 
 def files_due(files: Iterable[FoundFile], bookmark: Bookmark, limits: Limits, now: int) -> Due:
-    """The files to send next, in order. However many there are, only a few are held in memory (invariant I9)."""
+    """Return the files to send next, in order. However many there are, only a few are held in memory (invariant I9)."""
     seen = _Seen(bookmark, limits, now)
     first = heapq.nsmallest(limits.files + 1, seen.ripe(files), key=lambda file: file.place)
     chosen = _within(first[: limits.files], limits.bytes)
@@ -165,7 +165,7 @@ class _Seen:
         self.youngest: Place | None = None
 
     def ripe(self, files: Iterable[FoundFile]) -> Iterable[FoundFile]:
-        """The files that are old enough and not yet sent."""
+        """Yield the files that are old enough and not yet sent."""
         for file in files:
             if file.place <= self._bookmark.mark:
                 self.passed += 1
@@ -179,7 +179,7 @@ class _Seen:
 
 
 def _within(files: Sequence[FoundFile], most: int) -> Sequence[FoundFile]:
-    """The longest prefix of the files that fits into this many bytes, but at least one file."""
+    """Return the longest prefix of the files that fits into this many bytes, but at least one file."""
     size = 0
     for place, file in enumerate(files):
         size += file.size
@@ -193,7 +193,7 @@ def _piece(digest: str, modified: int) -> str:
 
 
 def _times_of(pieces: Iterable[str]) -> dict[str, int]:
-    """The modification times of files, by digest."""
+    """Return the modification times of files, by digest."""
     try:
         return {digest: int(modified) for digest, modified in (piece.split(":") for piece in pieces)}
     except ValueError:

@@ -33,7 +33,7 @@ class FileFilter:
         self._recursive = recursive
 
     def takes(self, name: str) -> bool:
-        """Whether to read a file."""
+        """Return whether to read a file."""
         folder, _, last = name.rpartition("/")
         if folder and not self._recursive:
             return False
@@ -41,7 +41,7 @@ class FileFilter:
 
 
 def listed_files(spark: SparkSession, folder: str, chosen: FileFilter) -> Iterator[FoundFile]:
-    """The selected files below a folder as they are now, in no particular order.
+    """Return the selected files below a folder as they are now, in no particular order.
 
     Raises :class:`~connect.errors.ConnectError` if the folder does not exist.
     """
@@ -88,5 +88,5 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _as_path(uri: str) -> str:
-    """A URI as the text of a path, which Hadoop encodes itself."""
+    """Return a URI as the text of a path, which Hadoop encodes itself."""
     return unquote(uri) if uri.startswith("file:") else uri

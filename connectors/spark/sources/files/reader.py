@@ -87,7 +87,7 @@ def file_groups(files: Iterable[FoundFile], config: SparkFileSourceConfig) -> It
 def readable_parts(
     files: Sequence[FoundFile], read: Callable[[Sequence[FoundFile]], FilePart]
 ) -> Iterator[FilePart | BadFile]:
-    """The rows of the files, in as few parts as they can be read in, and the files that cannot be read.
+    """Yield the rows of the files, in as few parts as they can be read in, and the files that cannot be read.
 
     ``read`` reads all rows of the files it is given, and raises if it cannot.
     """
@@ -114,7 +114,9 @@ class FileReader:
         self._config = config
 
     def parts(self, group: FileGroup) -> Iterator[FilePart | BadFile]:
-        """The rows of a group's files, each of which has been read in full, and the files that cannot be read."""
+        """Return the rows of a group's files, each of which has been read in full, and the files that cannot be
+        read.
+        """
         return readable_parts(group.files, lambda files: self._whole(group, files))
 
     def error(self, bad: BadFile) -> DataError:

@@ -50,7 +50,7 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
         return self._session.work(self._load)
 
     def drained(self) -> bool:
-        """Whether no files were left out for being too young."""
+        """Return whether no files were left out for being too young."""
         return self._is_drained
 
     def stop(self) -> None:

@@ -134,7 +134,7 @@ class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions, HostsConfig):
             raise HostDeniedError(f"connection.url: {error}") from error
 
     def hide(self, text: str) -> str:
-        """The text without the password."""
+        """Return the text without the password."""
         password = self.connection_password
         return text if password is None or not password.value else text.replace(password.value, HIDDEN)
 

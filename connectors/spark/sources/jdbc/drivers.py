@@ -42,15 +42,15 @@ class JdbcDriver:
     """Options added to every URL."""
 
     def is_transient(self, state: str, number: int, text: str) -> bool:
-        """Whether what the driver reports may pass by itself: by SQLSTATE, or by the database's number."""
+        """Return whether what the driver reports may pass by itself: by SQLSTATE, or by the database's number."""
         return bool(backend_driver(self.scheme).is_transient_report(state, number, text))
 
     def quoted(self, name: str) -> str:
-        """A name quoted for the database's SQL."""
+        """Return a name quoted for the database's SQL."""
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
 
     def quoted_table(self, name: str) -> str:
-        """A quoted table name, whose parts are separated by dots."""
+        """Return a quoted table name, whose parts are separated by dots."""
         return ".".join(map(self.quoted, name.split(".")))
 
 
@@ -93,20 +93,20 @@ _DRIVERS: Final[Mapping[str, JdbcDriver]] = {
 
 
 def jdbc_driver(url: str) -> JdbcDriver | None:
-    """The JDBC driver for a URL, if one of the supported drivers accepts its prefix."""
+    """Return the JDBC driver for a URL, if one of the supported drivers accepts its prefix."""
     head, _, rest = url.strip().partition(":")
     return _DRIVERS.get(rest.partition(":")[0].lower()) if head.lower() == "jdbc" else None
 
 
 def url_hosts(url: str) -> list[str]:
-    """The hosts in a URL that :func:`driver_url` accepts."""
+    """Return the hosts in a URL that :func:`driver_url` accepts."""
     place = driver_url(url).split(":", 2)[2]
     hosts, _, _ = place.removeprefix("//").partition("/")
     return [match[1].strip("[]") for match in map(_HOST.fullmatch, hosts.split(",")) if match is not None]
 
 
 def driver_url(url: str) -> str:
-    """The URL to give to Spark. Raises ``ValueError``, which reveals no part of the URL but option names."""
+    """Return the URL to give to Spark. Raises ``ValueError``, which reveals no part of the URL but option names."""
     driver = jdbc_driver(url)
     if driver is None:
         known = ", ".join(f"jdbc:{name}:" for name in _DRIVERS)

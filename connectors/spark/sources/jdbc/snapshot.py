@@ -33,7 +33,7 @@ class Bounds:
     upper: int
 
     def borders(self, count: int) -> list[str]:
-        """The SQL literals of the borders between this many partitions; fewer if there are not enough values."""
+        """Return the SQL literals of the borders between this many partitions; fewer if there are not enough values."""
         span = self.upper - self.lower
         borders = {self.lower + span * place // count for place in range(1, count)} - {self.lower}
         return [self._literal(border) for border in sorted(borders)]
@@ -47,7 +47,7 @@ class Bounds:
 
 
 def bounds_of(column: str, lower: object, upper: object) -> Bounds | None:
-    """The bounds of a column with these minimum and maximum values; ``None`` if it has no values.
+    """Return the bounds of a column with these minimum and maximum values; ``None`` if it has no values.
 
     Raises :class:`~connect.errors.ConfigError` if one cannot count from one to the other.
     """
@@ -62,8 +62,8 @@ def bounds_of(column: str, lower: object, upper: object) -> Bounds | None:
 
 
 def predicates(column: str, bounds: Bounds | None, count: int) -> Sequence[str]:
-    """The conditions that divide a table so that each row meets exactly one; a single partition gets a condition that
-    is always true.
+    """Return the conditions that divide a table so that each row meets exactly one; a single partition gets a condition
+    that is always true.
     """
     borders = bounds.borders(count) if bounds is not None else []
     if not borders:
@@ -83,16 +83,16 @@ class Snapshot:
     is_complete: bool = False
 
     def after(self, partitions: int, of: int) -> Snapshot:
-        """The snapshot after this many more of its partitions have been sent."""
+        """Return the snapshot after this many more of its partitions have been sent."""
         sent = self.sent + partitions
         return replace(self, sent=sent, is_complete=sent >= of)
 
     def is_due_again(self, now: int, interval: int | None) -> bool:
-        """Whether the next snapshot is due now; without an interval there is no next one."""
+        """Return whether the next snapshot is due now; without an interval there is no next one."""
         return self.is_complete and interval is not None and now >= self.begun + interval
 
     def offset(self) -> dict[str, Any]:
-        """The snapshot as a source offset."""
+        """Return the snapshot as a source offset."""
         bounds = self.bounds
         return {
             "snapshot": self.begun,

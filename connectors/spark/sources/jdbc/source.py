@@ -53,7 +53,7 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         return self._session.work(lambda: sum(map(self._load, self.config.sources)) > 0)
 
     def drained(self) -> bool:
-        """Whether no snapshot is left to take, or the next one is not yet due."""
+        """Return whether no snapshot is left to take, or the next one is not yet due."""
         return True
 
     def stop(self) -> None:

@@ -47,14 +47,14 @@ class DeltaSource:
         return self._log.properties().get(SCHEMA_PROPERTY)
 
     def refresh(self) -> int | None:
-        """The newest version in the log."""
+        """Return the newest version in the log."""
         newest = self._log.newest()
         if newest < 0:
             raise ConnectError(f"There is no Delta table in {self._path}: check tables, store.url and topics.dir.")
         return newest
 
     def commits(self, reached: TablePosition) -> Sequence[Commit]:
-        """The commits after the version reached, according to the files of the log."""
+        """Return the commits after the version reached, according to the files of the log."""
         if reached.version is None:
             return ()
         found = [commit_of(version, actions) for version, actions in self._actions(reached.version + 1)]
@@ -64,13 +64,13 @@ class DeltaSource:
         return found
 
     def time_of(self, version: int) -> int:
-        """When the version was committed, according to the table."""
+        """Return when the version was committed, according to the table."""
         for _, actions in self._actions(version, version):
             return commit_of(version, actions).time
         return 0
 
     def files(self, after: int | None, upto: int) -> Sequence[TableFile]:
-        """The files of a version, or those that later commits have added."""
+        """Return the files of a version, or those that later commits have added."""
         if after is None:
             added = list(self._snapshot(upto).allFiles().collect())
         else:
@@ -88,7 +88,7 @@ class DeltaSource:
         yield DataFrame(self._java_log.createDataFrame(self._snapshot(version), chosen, False, none), self._spark)
 
     def changes(self, after: int, version: int) -> DataFrame:  # noqa: ARG002
-        """The change data feed of the version."""
+        """Return the change data feed of the version."""
         from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
         reader = self._spark.read.format("delta").option("readChangeFeed", "true")
@@ -115,7 +115,7 @@ class DeltaSource:
         return self._java_log.getSnapshotAt(version, none, none, False)
 
     def _added(self, version: int) -> Iterator[Any]:
-        """The files a commit has added whose rows did not exist before."""
+        """Yield the files a commit has added whose rows did not exist before."""
         none = self._java.scala.Option.empty()
         changes = self._java_log.getChanges(version, version, none, False)
         lists = self._java.scala.jdk.javaapi.CollectionConverters
@@ -125,7 +125,7 @@ class DeltaSource:
                     yield action
 
     def _actions(self, first: int, last: int | None = None) -> Iterator[tuple[int, list[Mapping[str, Any]]]]:
-        """The actions of the commits from a version on, as far back as the log goes."""
+        """Yield the actions of the commits from a version on, as far back as the log goes."""
         store, configuration = self._java_log.store(), self._java_log.newDeltaHadoopConf()
         commits = self._java_log.getChangeLogFiles(first, self._java.scala.Option.empty(), False)
         while commits.hasNext():
@@ -138,7 +138,7 @@ class DeltaSource:
 
 
 def commit_of(version: int, actions: Sequence[Mapping[str, Any]]) -> Commit:
-    """What the actions of a commit do to the rows of the table."""
+    """Return what the actions of a commit do to the rows of the table."""
     info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     time = info.get("inCommitTimestamp") or info.get("timestamp") or 0
     removes = any(action["remove"].get("dataChange") for action in actions if "remove" in action)

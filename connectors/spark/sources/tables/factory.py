@@ -18,7 +18,7 @@ __all__ = ["open_tables"]
 
 
 def open_tables(spark: SparkSession, config: SparkTableSourceConfig) -> Mapping[str, LakeTable]:
-    """The tables of the configuration, by the names it gives them."""
+    """Return the tables of the configuration, by the names it gives them."""
     if config.table_format == "delta":
         folder = "/".join(filter(None, (config.location.uri, config.topics_dir)))
         return {name: DeltaSource(spark, name, f"{folder}/{name}") for name in config.tables}

@@ -58,7 +58,7 @@ class IcebergSource:
         return None if self._table is None else self._table.metadata.properties.get(SCHEMA_PROPERTY)
 
     def refresh(self) -> int | None:
-        """The newest snapshot of the main branch."""
+        """Return the newest snapshot of the main branch."""
         self._table = self._catalog.table(self._name)
         if self._table is None:
             raise ConnectError(
@@ -67,11 +67,11 @@ class IcebergSource:
         return self._table.metadata.head(_MAIN)
 
     def commits(self, reached: TablePosition) -> Sequence[Commit]:
-        """The snapshots after the one reached."""
+        """Return the snapshots after the one reached."""
         return snapshot_commits(self._known.metadata.document, self._known.metadata.head(_MAIN), reached, self.name)
 
     def time_of(self, version: int) -> int:
-        """When the snapshot was committed."""
+        """Return when the snapshot was committed."""
         found = (each["timestamp-ms"] for each in self._known.metadata.document["snapshots"])
         times = dict(
             zip((each["snapshot-id"] for each in self._known.metadata.document["snapshots"]), found, strict=True)
@@ -79,7 +79,7 @@ class IcebergSource:
         return int(times.get(version, 0))
 
     def files(self, after: int | None, upto: int) -> Sequence[TableFile]:
-        """The data files of a snapshot, or those appended since another snapshot."""
+        """Return the data files of a snapshot, or those appended since another snapshot."""
         table = self._known.java_table
         if after is None:
             scan = table.newScan().useSnapshot(upto)
@@ -114,7 +114,7 @@ class IcebergSource:
             cache.remove(group)
 
     def changes(self, after: int, version: int) -> DataFrame:
-        """The rows of the files that the snapshot has removed and added."""
+        """Return the rows of the files that the snapshot has removed and added."""
         from pyspark.sql import functions as f  # noqa: PLC0415 - pyspark takes half a second to import
 
         parts = (_CATALOG, *self._name.namespace, self._name.name, "changes")
@@ -134,7 +134,7 @@ class IcebergSource:
 def snapshot_commits(
     document: Mapping[str, Any], head: int | None, reached: TablePosition, table: str
 ) -> Sequence[Commit]:
-    """The snapshots of a branch after the one reached, according to the table's metadata."""
+    """Return the snapshots of a branch after the one reached, according to the table's metadata."""
     snapshots = {item["snapshot-id"]: item for item in document.get("snapshots", ())}
     found: list[Commit] = []
     number = head
@@ -148,7 +148,7 @@ def snapshot_commits(
 
 
 def _as_seen(kind: Kind, snapshot: Mapping[str, Any]) -> Kind:
-    """An append without rows, such as the Spark sink's offset-only commits, changes nothing."""
+    """Return an append without rows, such as the Spark sink's offset-only commits, changes nothing."""
     summary = snapshot.get("summary", {})
     if kind is Kind.APPEND and summary.get("added-data-files", "0") == "0":
         return Kind.NOTHING

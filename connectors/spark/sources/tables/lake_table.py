@@ -44,32 +44,33 @@ class LakeTable(Protocol):
         """Look at the table again and return its newest version, ``None`` if it has none."""
 
     def commits(self, reached: TablePosition) -> Sequence[Commit]:
-        """The commits after the version reached, in order.
+        """Return the commits after the version reached, in order.
 
         Raises :class:`~connect.errors.ConnectError` if the table's history does not go back that far.
         """
 
     def time_of(self, version: int) -> int:
-        """When a version was made, in milliseconds since 1970."""
+        """Return when a version was made, in milliseconds since 1970."""
 
     def files(self, after: int | None, upto: int) -> Sequence[TableFile]:
-        """The files of the rows added after one version up to another, ordered by path.
+        """Return the files of the rows added after one version up to another, ordered by path.
 
         Without a first version, all files of the second.
         """
 
     def rows(self, version: int, files: Sequence[TableFile]) -> AbstractContextManager[DataFrame]:
-        """The rows of files, in the columns of a version; they can be read within the ``with`` block."""
+        """Return the rows of files, in the columns of a version; they can be read within the ``with`` block."""
 
     def changes(self, after: int, version: int) -> DataFrame:
-        """The rows that a version removed and added relative to the one before, each with the column :data:`CHANGE`.
+        """Return the rows that a version removed and added relative to the one before, each with the column
+        :data:`CHANGE`.
 
         Rows that are the same before and after may be present twice, or not at all.
         """
 
 
 def files_within(files: Sequence[TableFile], done: int, most: int) -> Sequence[TableFile]:
-    """The files after the first ``done`` that fit into this many bytes, but at least one if there are any."""
+    """Return the files after the first ``done`` that fit into this many bytes, but at least one if there are any."""
     size = 0
     for place, file in enumerate(files[done:], done):
         size += file.size

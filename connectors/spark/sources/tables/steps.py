@@ -52,7 +52,7 @@ class TablePosition:
     files: int = 0
 
     def offset(self) -> dict[str, Any]:
-        """The position as a source offset."""
+        """Return the position as a source offset."""
         return {"version": self.version, "upto": self.upto, "files": self.files}
 
     @classmethod
@@ -99,7 +99,7 @@ Step: TypeAlias = FilesStep | RowChanges | Skip
 
 
 def next_step(reached: TablePosition, newest: int | None, commits: Sequence[Commit], most: int) -> Step | None:
-    """The next step, ``None`` if there is nothing to do.
+    """Return the next step, ``None`` if there is nothing to do.
 
     ``commits`` are those after the version reached, in order, up to the ``newest``; at most this many are sent
     together.

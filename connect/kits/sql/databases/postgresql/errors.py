@@ -59,7 +59,8 @@ _DEFAULT_SECONDS: Final = 10
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether an error may pass by itself, by its SQLSTATE; :func:`connect_with_state` gives that of a refusal its own.
+    """Return whether an error may pass by itself, by its SQLSTATE; :func:`connect_with_state` gives that of a refusal
+    its own.
 
     Without one the server was not reached, or the connection was lost: that may pass, unless libpq itself gave up.
     """
@@ -75,12 +76,12 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_transient_state(state: str) -> bool:
-    """Whether what PostgreSQL reports by a SQLSTATE may pass."""
+    """Return whether what PostgreSQL reports by a SQLSTATE may pass."""
     return state.startswith(_CLASSES) or state in _STATES
 
 
 def _is_answer(text: str) -> bool:
-    """Whether the text of libpq for a connection that failed has an answer of the server."""
+    """Return whether the text of libpq for a connection that failed has an answer of the server."""
     return _ANSWER in text
 
 
