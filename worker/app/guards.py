@@ -15,8 +15,7 @@ from connect.errors import ConfigError
 from connect.internals.plugins import PluginKind, PluginRegistry
 from rest.access.access import Access
 from rest.access.auditing import Auditing
-from rest.access.guards import AllowedHosts, Guards
-from rest.access.rates import RequestRate
+from rest.access.guards import AllowedHosts, Guards, RequestRate
 from rest.access.sign_in import SignIn
 from rest.access.stored_configs import StoredConfigs
 from rest.peers.identities import Identities

@@ -1,11 +1,14 @@
-"""Starts and stops the units of this worker and writes their statuses. Used only in the herder's thread."""
+"""Starts and stops the units of this worker and writes their statuses. Used only in the herder's thread.
+
+A unit whose process the worker ends before it runs is started again later and later.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from worker.formatting import utc_text
@@ -15,12 +18,11 @@ from worker.herder.inbox import Action, Deferred, Inbox, Later
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, DesiredUnits, Running, Start, Stop, Tell, reconcile, units_of
 from worker.herder.settings import Stores, WorkerSettings
-from worker.herder.start_backoff import StartBackoff
 from worker.herder.unit_statuses import AT_REST, UnitStatuses
 from worker.membership.events import Joined
 from worker.membership.membership import Membership
 from worker.messages.hangs import Hanging, not_returned
-from worker.messages.messages import Drain, Fail, Pause, Resume, RunTask, Skipped, TakeConfig, Waiting
+from worker.messages.messages import Drain, Fail, Pause, Resume, RunConnector, RunTask, Skipped, TakeConfig, Waiting
 from worker.stores.config.store import TargetState
 from worker.stores.status.store import Hang, Skips, State, Wait
 from worker.supervisor.lifecycle import Phase
@@ -28,7 +30,7 @@ from worker.supervisor.notices import Changed, Expires, Hangs, Noted, Published
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
 
-__all__ = ["Units"]
+__all__ = ["StartBackoff", "Units"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,50 @@ _STATES: Final[Mapping[Phase, State]] = {
     Phase.PAUSED: State.PAUSED,
     Phase.FAILED: State.FAILED,
 }
+
+
+_FIRST_WAIT: Final = 0.5
+_LONGEST_WAIT: Final = 60.0
+_MOST_DOUBLINGS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    command: RunConnector | RunTask
+    times: int
+    waits: bool
+
+
+class StartBackoff:
+    """Counts the ended starts of each unit until it runs; calls ``reconcile`` once a unit may start again."""
+
+    def __init__(self, inbox: Inbox, reconcile: Action) -> None:
+        self._inbox = inbox
+        self._reconcile = reconcile
+        self._tried: dict[Unit, _Tried] = {}
+
+    def add(self, unit: Unit, command: RunConnector | RunTask) -> None:
+        """Record a start that the worker ended. The second start follows at once, because something has changed."""
+        before = self._tried.get(unit)
+        times = before.times + 1 if before is not None and before.command == command else 1
+        tried = self._tried[unit] = _Tried(command, times, times > 1)
+        if tried.waits:
+            seconds = min(_FIRST_WAIT * 2.0 ** min(times - 2, _MOST_DOUBLINGS), _LONGEST_WAIT)
+            self._inbox.after(seconds, lambda: self._waited(unit, tried))
+
+    def hold_back(self, unit: Unit, command: RunConnector | RunTask) -> bool:
+        """Return whether it is too early to start the unit again with this command."""
+        tried = self._tried.get(unit)
+        return tried is not None and tried.waits and tried.command == command
+
+    def forget(self, unit: Unit) -> None:
+        """Forget a unit that runs or was removed."""
+        self._tried.pop(unit, None)
+
+    def _waited(self, unit: Unit, tried: _Tried) -> None:
+        if self._tried.get(unit) is tried:
+            self._tried[unit] = _Tried(tried.command, tried.times, waits=False)
+            self._reconcile()
 
 
 class Units:

@@ -26,7 +26,7 @@ from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.messages import messages
 from worker.runtime.assembly import Assembly
-from worker.runtime.reports import ReportedStatistics
+from worker.runtime.metrics import ReportedStatistics
 from worker.runtime.source.producer import RestingProducer
 from worker.runtime.usage import starting_patient_threads
 from worker.security.redaction import Redaction

@@ -19,7 +19,7 @@ from connect.providers import has_reference, restore_references
 from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Control
-from worker.runtime.inquiries.key_warnings import key_warnings
+from worker.runtime.inquiries.connector_keys import key_warnings
 from worker.runtime.link import ErrorRaised, Link
 from worker.runtime.offsets.offsets import WorkerOffsetReader
 from worker.runtime.offsets.topic import OffsetReader

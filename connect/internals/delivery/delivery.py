@@ -21,8 +21,14 @@ from connect.data import Constant
 from connect.errors import ConnectError
 from connect.internals.chain.raw_records import EncodedBatch, RawRecord
 from connect.internals.chain.tolerance import StopRequested
-from connect.internals.delivery.outcomes import BatchOutcomes, Delivered, Refusal, raw_record
-from connect.internals.delivery.submissions import SentRecords, Submission
+from connect.internals.delivery.submissions import (
+    BatchOutcomes,
+    Delivered,
+    Refusal,
+    SentRecords,
+    Submission,
+    raw_record,
+)
 
 __all__ = [
     "PRODUCER_FAILURES",

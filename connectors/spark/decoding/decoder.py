@@ -22,10 +22,9 @@ from connect.offset_set import OffsetSet
 from connectors.spark.decoding.changes import ChangePlan
 from connectors.spark.decoding.column_reader import Reading, UncertainReadingError
 from connectors.spark.decoding.field_names import adjust_column, adjusted_schema
-from connectors.spark.decoding.kafka_columns import read_kafka_columns, value_columns
 from connectors.spark.decoding.placement import Placement
 from connectors.spark.decoding.plugins import executor_plugins
-from connectors.spark.decoding.raw_batch import RawBatch
+from connectors.spark.decoding.raw_batch import RawBatch, read_kafka_columns, value_columns
 from connectors.spark.decoding.report import TASK, LoadStop, Rejection, Rejections, Report
 from connectors.spark.decoding.row_limits import RowLimits
 from connectors.spark.decoding.rows import Fitted, Rows

@@ -36,8 +36,7 @@ from connect.internals.chain.steps import Steps
 from connect.internals.chain.tolerance import ErrorPolicy, Failure, RaisedElsewhere, Stage, Tolerance
 from connect.internals.delivery.acknowledged_producer import AcknowledgedProducer
 from connect.internals.delivery.delivery import Delivery
-from connect.internals.delivery.outcomes import Refusal
-from connect.internals.delivery.submissions import SentRecords, Submission
+from connect.internals.delivery.submissions import Refusal, SentRecords, Submission
 from connect.internals.delivery.transaction import Transaction
 from connectors.spark.decoding.plugins import chain_properties, executor_plugins
 

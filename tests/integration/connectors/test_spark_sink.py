@@ -27,7 +27,7 @@ from connectors.spark.decoding.report import MARKS, ProgressMarks
 from connectors.spark.jobs.progress import LoadProgress
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 from connectors.spark.sink.config import SparkSinkConfig
-from connectors.spark.sink.loading.splits import split_numbers
+from connectors.spark.sink.loading.request import split_numbers
 from equipment.brokers.dead_letters import dead_letters
 from equipment.brokers.filled_topic import FilledTopic
 from equipment.brokers.topics import admin_client

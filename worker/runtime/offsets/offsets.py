@@ -14,7 +14,7 @@ from connect.internals.chain.tolerance import StopRequested
 from connect.internals.delivery.submissions import Submission, SubmittedRecords
 from worker.messages import messages
 from worker.runtime.control import Control
-from worker.runtime.timings import Timings
+from worker.runtime.metrics import Timings
 
 __all__ = [
     "OffsetCommitter",

@@ -35,13 +35,12 @@ from connect.internals.delivery.delivery import Delivery
 from connect.internals.delivery.submissions import Submission
 from worker.messages import messages
 from worker.runtime.control import Control
-from worker.runtime.metrics import TaskMetrics
+from worker.runtime.metrics import TaskMetrics, Timings
 from worker.runtime.offsets.offsets import Written, offset_pairs
 from worker.runtime.offsets.topic import TopicOffsetWriter
 from worker.runtime.source.commits import WatchedTask, tell_records
 from worker.runtime.source.producer import TransactionalProducer
 from worker.runtime.source.transactions import Boundary, Ending
-from worker.runtime.timings import Timings
 from worker.stores.offset.store import check_offset, offset_key
 
 __all__ = ["ExactlyOnce", "TransactionOffsets", "TransactionSizes"]

@@ -29,8 +29,7 @@ from connect.errors import ConnectError, MissingError, RetriableError
 from connect.internals.chain.source import by_source_partition
 from connect.internals.chain.tolerance import Failure, Stage, StopRequested, Tolerance
 from connect.internals.delivery.delivery import PRODUCER_FAILURES, Delivery, kafka_error
-from connect.internals.delivery.outcomes import Refusal
-from connect.internals.delivery.submissions import Receipt, SentRecords, Submission
+from connect.internals.delivery.submissions import Receipt, Refusal, SentRecords, Submission
 from connect.internals.kafka.auth.rights import PRODUCER, explained, on_topic
 from connect.internals.plugins import class_name
 from connect.source import SourceTask

@@ -14,8 +14,7 @@ from connectors.spark.errors import load_error
 from connectors.spark.jobs.jobs import width_for
 from connectors.spark.jobs.progress import LoadProgress
 from connectors.spark.sink.config import SparkSinkConfig
-from connectors.spark.sink.loading.request import Loaded, LoadRequest
-from connectors.spark.sink.loading.splits import splits_of
+from connectors.spark.sink.loading.request import Loaded, LoadRequest, splits_of
 from connectors.spark.sink.loading.topic import LoadSession, TopicLoad, TopicMemory
 from connectors.spark.sink.sql.query import Query
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from connect.bulk import OffsetRange
 from connect.data import Schema
@@ -15,11 +15,11 @@ from connectors.spark.decoding.report import Reports
 from connectors.spark.decoding.row_limits import RowLimits
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import DataFrame, Observation, SparkSession
 
     from connectors.spark.sink.sql.windows import OpenWindows, WindowState
 
-__all__ = ["ROWS_OF_RESULT", "LoadRequest", "Loaded", "Output", "Result"]
+__all__ = ["ROWS_OF_RESULT", "LoadRequest", "Loaded", "Output", "Result", "split_numbers", "splits_of", "tasks_for"]
 
 ROWS_OF_RESULT: Final = "rows"
 """What Spark's observation calls the number of rows."""
@@ -105,3 +105,40 @@ class Loaded:
     results: Mapping[str, Result] = field(default_factory=dict)
     held: Mapping[str, OpenWindows] = field(default_factory=dict)
     late: Mapping[int, OffsetSet] = field(default_factory=dict)
+
+
+_LEAST: Final = 20_000
+"""The number of records that justifies a separate task."""
+_TOGETHER: Final = 32
+"""The maximum number of splits a task reads, however few records they have."""
+
+
+def splits_of(ranges: Sequence[OffsetRange], parallelism: int) -> list[OffsetRange]:
+    """Return the ranges, with large ones split if there are fewer than Spark could work on in parallel."""
+    records = sum(map(len, ranges))
+    wanted = min(parallelism, records // _LEAST)
+    if wanted <= len(ranges):
+        return list(ranges)
+    return [part for item in ranges for part in _parts(item, round(wanted * len(item) / records))]
+
+
+def _parts(item: OffsetRange, count: int) -> Iterator[OffsetRange]:
+    """Split a range into this many parts, at least one, with about equal numbers of offsets."""
+    count = max(1, count)
+    bounds = [item.first + len(item) * number // count for number in range(count)]
+    for first, end in zip(bounds, [*bounds[1:], item.end], strict=True):
+        yield replace(item, first=first, end=end)
+
+
+def tasks_for(splits: Sequence[OffsetRange]) -> int:
+    """Return the number of tasks for these splits. A task may read several of them, because starting a task costs more
+    than reading a few records.
+    """
+    return min(len(splits), max(sum(map(len, splits)) // _LEAST, -(-len(splits) // _TOGETHER)))
+
+
+def split_numbers(spark: SparkSession, count: int, tasks: int | None = None) -> DataFrame:
+    """Return a frame of split numbers, each in the Spark partition of that number, or spread over ``tasks``."""
+    numbers: Any = spark.range(0, count, 1, tasks or count)
+    frame: DataFrame = numbers
+    return frame

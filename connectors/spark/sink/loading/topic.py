@@ -22,11 +22,11 @@ from connectors.spark.cluster.code import is_local
 from connectors.spark.decoding.decoder import DecodePlan, Mode
 from connectors.spark.decoding.executor import Pass, Passes, survey_splits
 from connectors.spark.decoding.failures import FAILURE_ROWS
-from connectors.spark.decoding.kafka_columns import METADATA
 from connectors.spark.decoding.kafka_reader import KafkaReader
 from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.decoding.placement import FOLDER_COLUMN
 from connectors.spark.decoding.plugins import chain_properties, has_transformations
+from connectors.spark.decoding.raw_batch import METADATA
 from connectors.spark.decoding.report import MARKS, LoadStop, Reports
 from connectors.spark.decoding.row_limits import RowLimits
 from connectors.spark.jobs.jobs import Jobs, Work
@@ -34,8 +34,7 @@ from connectors.spark.jobs.progress import LoadProgress
 from connectors.spark.schema import in_common
 from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.sink.loading.bad_records import BadRecords
-from connectors.spark.sink.loading.request import Loaded, LoadRequest, Output
-from connectors.spark.sink.loading.splits import split_numbers, tasks_for
+from connectors.spark.sink.loading.request import Loaded, LoadRequest, Output, split_numbers, tasks_for
 from connectors.spark.sink.sql.query import QueryOutput
 from connectors.spark.sink.sql.window_output import WindowOutput
 

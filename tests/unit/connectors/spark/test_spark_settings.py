@@ -24,7 +24,7 @@ from connectors.spark.session import check_java, session_settings
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.sink.ledger.ledger import Ledger
-from connectors.spark.sink.loading.splits import splits_of, tasks_for
+from connectors.spark.sink.loading.request import splits_of, tasks_for
 from connectors.spark.stores.local import LocalStore
 
 STORE = {"store.url": "/lake"}

@@ -15,8 +15,7 @@ from equipment.fakes.guarded_api import OTHER_PLUGIN, PLUGIN, basic, small_herde
 from equipment.fakes.herding import Clock
 from rest.access.access import Access
 from rest.access.auditing import Auditing
-from rest.access.guards import Guards
-from rest.access.rates import RequestRate
+from rest.access.guards import Guards, RequestRate
 from rest.access.sign_in import SignIn
 from rest.access.stored_configs import StoredConfigs
 from rest.app import create_app

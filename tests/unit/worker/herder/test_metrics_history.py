@@ -14,7 +14,7 @@ from worker.herder.metrics_history import Histories
 from worker.herder.requests import Request, Requests
 from worker.metrics.history import Part, Recorded, Series
 from worker.metrics.measurements import Measurements
-from worker.runtime.reports import ReportPace
+from worker.runtime.metrics import ReportPace
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.unit import Unit

@@ -11,8 +11,7 @@ from connect.internals.chain.tolerance import ErrorCounts
 from connect.source import SourceTask
 from worker.herder.offsets.lag import lag_document, source_lag_document
 from worker.messages import messages
-from worker.runtime.metrics import TaskMetrics, remaining_gauges
-from worker.runtime.timings import Rates
+from worker.runtime.metrics import Rates, TaskMetrics, remaining_gauges
 
 
 def test_a_sink_shows_partitions_and_tasks() -> None:

@@ -9,8 +9,7 @@ from connect.measurement import Measurement
 from worker.messages import messages
 from worker.messages.messages import Metrics, Unchanged
 from worker.metrics.snapshot import POLL
-from worker.runtime.metrics import ActiveTopics, TaskMetrics
-from worker.runtime.reports import ReportPace
+from worker.runtime.metrics import ActiveTopics, ReportPace, TaskMetrics
 
 
 class Reporting:

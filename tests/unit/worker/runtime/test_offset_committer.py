@@ -6,8 +6,8 @@ import pytest
 
 from connect.internals.delivery.submissions import Submission, SubmittedRecords
 from worker.messages import messages
+from worker.runtime.metrics import Timings
 from worker.runtime.offsets.offsets import OffsetCommitter, Written
-from worker.runtime.timings import Timings
 
 
 class Writer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connect.internals.kafka.clients.statistics import ClientStatistics
 from worker.messages.messages import ClientMetrics
-from worker.runtime.reports import ReportedStatistics, ReportPace
+from worker.runtime.metrics import ReportedStatistics, ReportPace
 
 
 class World:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from worker.metrics.snapshot import BOUNDS, COMMIT, LATENCY, PUT
-from worker.runtime.timings import Timings, Window
+from worker.runtime.metrics import Timings, Window
 
 
 def test_a_window_forgets_after_thirty_seconds() -> None:

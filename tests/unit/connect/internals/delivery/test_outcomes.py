@@ -13,8 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from connect.data import Constant
 from connect.internals.chain.raw_records import EncodedBatch
 from connect.internals.delivery.delivery import Delivery
-from connect.internals.delivery.outcomes import Refusal, raw_record
-from connect.internals.delivery.submissions import SentRecords, Submission
+from connect.internals.delivery.submissions import Refusal, SentRecords, Submission, raw_record
 
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 
