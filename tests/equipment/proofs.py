@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any, Final, TypeVar
 
 import pytest
 
-__all__ = ["EVERY_KILL", "thorough", "thorough_rows"]
+__all__ = ["EVERY_KILL", "thorough", "thorough_rows", "thorough_stories"]
+
+T = TypeVar("T")
 
 EVERY_KILL: Final = bool({"SLUICE_EVERY_KILL", "SLUICE_LAKE_KILLS"} & os.environ.keys())
 """Whether to kill at each point in every combination, as `make kills` and `make lake-kills` do, or once for each
@@ -23,3 +26,17 @@ def thorough(*values: Any) -> list[Any]:
 def thorough_rows(*rows: Sequence[Any]) -> list[Any]:
     """Mark rows of several parameters in the same way."""
     return [pytest.param(*row, marks=pytest.mark.thorough) for row in rows]
+
+
+def thorough_stories(*names: str) -> Callable[[type[T]], type[T]]:
+    """Mark tests that a class inherits from a contract in the same way; other classes may run them always."""
+
+    def marked(tests: type[T]) -> type[T]:
+        for name in names:
+            story: Any = getattr(tests, name)
+            own: Any = FunctionType(story.__code__, story.__globals__, name, story.__defaults__, story.__closure__)
+            own.pytestmark = [*getattr(story, "pytestmark", ()), pytest.mark.thorough.mark]
+            setattr(tests, name, own)
+        return tests
+
+    return marked

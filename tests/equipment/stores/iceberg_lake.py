@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pyiceberg.table import StaticTable
 
@@ -14,16 +14,12 @@ import connectors.spark
 from connect.internals.jvm.home import sluice_home
 from connect.internals.jvm.jars import read_lock, resolve_jars
 from connectors.spark.session import start_session
-from connectors.spark.sink import SparkSinkTask
-from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.stores.access import Access
-from equipment.brokers.filled_topic import FilledTopic
-from equipment.workers.bulk_context import BulkContext
+from equipment.stores.targets import JSON, LoadedTable
 from equipment.workers.small_spark import SMALL_SPARK
 
 __all__ = ["ENVELOPED", "IcebergLake", "iceberg_session"]
 
-_JSON: Final = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false"}
 ENVELOPED: Final = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "true"}
 """Records with their schemas."""
 
@@ -42,53 +38,35 @@ def iceberg_session() -> Iterator[Any]:
         spark.stop()
 
 
-class IcebergLake:
-    """A topic of two partitions, and tasks that load it into Iceberg tables below a store."""
+class IcebergLake(LoadedTable):
+    """A topic, and tasks that load it into Iceberg tables below a store."""
 
-    def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
-        self.bootstrap = bootstrap
-        self.topic = topic
-        self.store = store
-        self.records = FilledTopic(bootstrap, topic)
+    connector = "lake"
+    own_props: ClassVar = {"table.format": "iceberg", **JSON}
 
-    def props(self, props: Mapping[str, str]) -> dict[str, str]:
-        """A configuration."""
-        return {
-            "name": "lake",
-            "topics": self.topic,
-            "store.url": str(self.store),
-            "table.format": "iceberg",
-            "key.converter": "converters.byte_array.ByteArrayConverter",
-            "header.converter": "converters.simple_header.SimpleHeaderConverter",
-            **_JSON,
-            **SMALL_SPARK,
-            **props,
-        }
-
-    def task(self, props: Mapping[str, str] | None = None) -> SparkSinkTask:
-        """A task that has started, on the session that the tests share."""
-        whole = self.props(props or {})
-        task = SparkSinkTask(SparkSinkConfig.parse(whole), BulkContext(whole["name"], self.bootstrap, whole))
-        task.start()
-        return task
+    @property
+    def place(self) -> str:
+        """Where previews say that the table is."""
+        return f"topics.{self.topic}"
 
     def table(self, name: str | None = None) -> StaticTable:
         """The table as pyiceberg has it."""
-        folder = self.store / "topics" / (name or self.topic)
-        return StaticTable.from_metadata(folder.as_uri())
+        return StaticTable.from_metadata(self.path(name).as_uri())
 
-    def rows(self, name: str | None = None) -> list[dict[str, Any]]:
+    def rows(self, table: str | None = None) -> list[dict[str, Any]]:
         """The rows that pyiceberg sees."""
-        found: list[dict[str, Any]] = self.table(name).scan().to_arrow().to_pylist()
+        found: list[dict[str, Any]] = self.table(table).scan().to_arrow().to_pylist()
         return sorted(found, key=lambda row: row["id"])
 
     def files(self) -> list[str]:
         """The names of the files of the table."""
+        if not self.path().exists():
+            return []
         return [Path(item.file.file_path).name for item in self.table().scan().plan_files()]
 
     def files_there(self) -> set[str]:
         """The names of the data files that are there, whether the table has them or not."""
-        return {path.name for path in (self.store / "topics" / self.topic).rglob("*.parquet")}
+        return {path.name for path in self.path().rglob("*.parquet")}
 
     def statistics(self) -> list[Any]:
         """What the table knows of the columns of each file."""

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
-import random
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from deltalake import DeltaTable
 
-from connect.bulk import Progress, TablePreview
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.delta.log import DeltaLog, StaleLogError
-from connectors.spark.sink import SparkSinkTask
-from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.sink.target import FencedError
 from equipment.brokers.dead_letters import dead_letters
-from equipment.brokers.filled_topic import FilledTopic
-from equipment.proofs import thorough
+from equipment.proofs import thorough, thorough_stories
+from equipment.stores.targets import JSON, UPSERT, LoadedTable, TargetContract, UpsertContract, progress_of
 from equipment.waiting import wait_until
-from equipment.workers.bulk_context import BulkContext
-from equipment.workers.small_spark import SMALL_DELTA, SMALL_SPARK
+from equipment.workers.small_spark import SMALL_DELTA
 
 SparkContext = pytest.importorskip("pyspark").SparkContext
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
@@ -46,59 +40,25 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-JSON = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false"}
 ENVELOPED = {"value.converter": "converters.json.JsonConverter"}
 
 
-class Sink:
-    """A topic of two partitions, a store, and tasks that load the one into the other."""
+class Sink(LoadedTable):
+    """A topic, and tasks that load it into a table of Delta."""
 
-    def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
-        self.bootstrap = bootstrap
-        self.topic = topic
-        self.store = store
-        self.records = FilledTopic(bootstrap, topic, "an-id")
-
-    def props(self, props: Mapping[str, str]) -> dict[str, str]:
-        return {
-            "store.url": str(self.store),
-            "table.format": "delta",
-            "key.converter": "converters.byte_array.ByteArrayConverter",
-            "header.converter": "converters.simple_header.SimpleHeaderConverter",
-            "name": "sink",
-            **SMALL_SPARK,
-            **SMALL_DELTA,
-            **props,
-        }
-
-    def task(self, props: Mapping[str, str] = JSON) -> SparkSinkTask:
-        """A task that has started, on the session that the tests share."""
-        props = self.props(props)
-        task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext(props["name"], self.bootstrap, props))
-        task.start()
-        return task
-
-    def previewed(self, props: Mapping[str, str]) -> list[TablePreview]:
-        """What another driver, which is not started, would write of all that was produced."""
-        props = self.props(props)
-        task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext(props["name"], self.bootstrap, props))
-        return list(task.preview(self.records.ranges(), 10))
-
-    def told(self, task: SparkSinkTask) -> Progress:
-        """What the task has told the worker of its load."""
-        assert isinstance(task.context, BulkContext)
-        return task.context.last_progress
-
-    def path(self, table: str | None = None) -> Path:
-        return self.store / "topics" / (table or self.topic)
+    topic_id = "an-id"
+    own_props: ClassVar = {"table.format": "delta", **SMALL_DELTA}
 
     def table(self, name: str | None = None) -> DeltaTable:
         return DeltaTable(self.path(name))
 
-    def rows(self, name: str | None = None) -> list[dict[str, Any]]:
+    def rows(self, table: str | None = None) -> list[dict[str, Any]]:
         """The rows that the deltalake package reads."""
-        rows: list[dict[str, Any]] = self.table(name).to_pyarrow_table().to_pylist()
+        rows: list[dict[str, Any]] = self.table(table).to_pyarrow_table().to_pylist()
         return sorted(rows, key=lambda row: row["id"])
+
+    def files(self) -> list[str]:
+        return self.table().file_uris() if (self.path() / "_delta_log").exists() else []
 
     def sql(self, statement: str) -> list[dict[str, Any]]:
         """What Spark answers; ``{table}`` stands for the table of the topic."""
@@ -122,24 +82,33 @@ def sink(bootstrap: str, topic: str, tmp_path: Path) -> Sink:
     return Sink(bootstrap, topic, tmp_path)
 
 
-def test_a_table_grows_and_keeps_its_offsets_whoever_else_writes_to_it(sink: Sink) -> None:
-    first = [{"id": n, "origin": "EWR", "tags": ["a"], "at": {"gate": "B1"}} for n in range(20)]
-    sink.records.produce(first)
+@thorough_stories(
+    "test_what_the_first_records_of_a_large_load_do_not_show_is_found",
+    "test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody",
+    "test_topics_are_loaded_at_once_into_tables_of_their_own",
+    "test_of_two_drivers_the_later_one_has_the_table",
+    "test_a_first_load_without_one_usable_record_has_its_dead_letters",
+)
+class TestDelta(TargetContract, UpsertContract):
+    @pytest.fixture
+    def target(self, sink: Sink) -> Sink:
+        return sink
+
+
+def test_a_table_keeps_its_offsets_whoever_else_writes_to_it(sink: Sink) -> None:
+    sink.records.produce([{"id": n, "at": {"gate": "B1"}} for n in range(20)])
     task = sink.task()
     sink.records.drain(task)
-    assert sink.rows() == first
-    files = [Path(uri.removeprefix("file://")) for uri in sink.table().file_uris()]
-    told = sink.told(task)
+    files = [Path(uri.removeprefix("file://")) for uri in sink.files()]
     written = sum(file.stat().st_size for file in files)
-    assert (told.rows, told.bytes, told.files) == (20, written, len(files))
+    assert progress_of(task).bytes == written
     (metrics,) = (row["operationMetrics"] for row in sink.sql("DESCRIBE HISTORY {table} LIMIT 1"))
-    added = {"numAddedFiles": str(len(files)), "numOutputRows": "20", "numOutputBytes": str(written)}
-    assert metrics == added
+    assert metrics == {"numAddedFiles": "2", "numOutputRows": "20", "numOutputBytes": str(written)}
 
     sink.records.produce([{"id": n, "delay": n / 2, "at": {"gate": "B2", "floor": 2}} for n in range(20, 40)])
     sink.records.drain(task)
-    assert sink.rows()[0] == {**first[0], "delay": None, "at": {"gate": "B1", "floor": None}}
-    assert sink.rows()[20] == {"id": 20, "origin": None, "tags": None, "at": {"gate": "B2", "floor": 2}, "delay": 10.0}
+    assert sink.rows()[0] == {"id": 0, "delay": None, "at": {"gate": "B1", "floor": None}}
+    assert sink.rows()[20] == {"id": 20, "at": {"gate": "B2", "floor": 2}, "delay": 10.0}
 
     # Delta answers such a statement by rewriting files; a checkpoint is then all that is left of the log before it.
     sink.sql("DELETE FROM {table} WHERE id < 5")
@@ -157,15 +126,6 @@ def test_a_table_grows_and_keeps_its_offsets_whoever_else_writes_to_it(sink: Sin
     table = sink.table()
     assert table.transaction_version("sluice/sink") % 2 == 1
     assert table.transaction_version(f"sluice/sink/{sink.topic}/0/to") == 21
-
-
-UPSERT = {
-    "value.converter": "converters.json.JsonConverter",
-    "value.converter.schemas.enable": "false",
-    "key.converter": "converters.json.JsonConverter",
-    "key.converter.schemas.enable": "false",
-    "write.mode": "upsert",
-}
 
 
 def test_rows_and_offsets_are_committed_without_reading_the_list_of_files(sink: Sink) -> None:
@@ -214,50 +174,6 @@ def test_commits_that_failed_but_are_in_the_log_count(sink: Sink, obstruct: Call
 def jobs(session: SparkSession, group: str) -> int:
     """How many jobs of this group Spark has run."""
     return len(session.sparkContext.statusTracker().getJobIdsForGroup(group))
-
-
-def test_a_table_is_what_a_stream_of_changes_says(sink: Sink) -> None:
-    seed = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(2**32)))
-    print(f"SLUICE_TEST_SEED={seed}")
-    dice = random.Random(seed)
-    model: dict[int, dict[str, Any]] = {}
-    task = sink.task({**UPSERT, "upsert.envelope": "debezium"})
-    for load in range(4):
-        keys: list[Any] = []
-        values: list[Any] = []
-        for _ in range(dice.choice((1, 50, 300))):
-            key = dice.randrange(40)
-            row = {"id": key, "name": f"n{dice.random()}", **({"extra": dice.randrange(9)} if load > 1 else {})}
-            if dice.random() < 0.7:
-                values.append({"op": dice.choice("cru"), "before": None, "after": row})
-                model[key] = row
-            else:
-                values.append(dice.choice((None, {"op": "d", "before": {"id": key}, "after": None})))
-                model.pop(key, None)
-            keys.append({"id": key})
-        sink.records.produce(values, keys)
-        if load == 2:
-            task = sink.task({**UPSERT, "upsert.envelope": "debezium"})
-        sink.records.drain(task)
-        columns = [field.name for field in sink.table().schema().fields]
-        expected = [{name: row.get(name) for name in columns} for _, row in sorted(model.items())]
-        assert sink.rows() == expected
-
-
-@pytest.mark.thorough
-def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(sink: Sink) -> None:
-    sink.records.produce([{"id": 0, "origin": "EWR"}, {"id": 1, "origin": "JFK"}])
-    task = sink.task()
-    sink.records.drain(task)
-    version = sink.table().version()
-    sink.records.produce([{"id": 2, "gate": "B1"}])
-    (table,) = sink.previewed(JSON)
-    assert (table.table, table.place) == (sink.topic, f"file:{sink.path()}")
-    assert table.schema.field_names == ("id", "origin", "gate")
-    assert table.rows == [{"id": 2, "origin": None, "gate": "B1"}]
-    assert sink.table().version() == version
-    sink.records.drain(task)
-    assert [row["id"] for row in sink.rows()] == [0, 1, 2]
 
 
 @pytest.mark.thorough
@@ -319,27 +235,15 @@ def test_columns_are_exact_or_refused(sink: Sink) -> None:
     assert len(sink.sql("SELECT * FROM {table}")) == 2
 
 
-def queue_of(sink: Sink) -> dict[str, str]:
-    """Properties of a task that sends bad records to a queue of its own."""
-    return {**JSON, "errors.tolerance": "all", "errors.deadletterqueue.topic.name": f"{sink.topic}-dlq"}
-
-
 def by_field(name: str) -> dict[str, str]:
     """Properties of a table that is partitioned by a field."""
     return {"partitioner.class": "FieldPartitioner", "partition.field.name": name}
 
 
-@pytest.mark.parametrize(("props", "bad"), [({}, b"not json"), ({}, None), ({}, {}), (by_field("k"), {"id": 1})])
 @pytest.mark.thorough
-def test_a_first_load_without_one_usable_record_has_its_dead_letters(
-    sink: Sink, props: dict[str, str], bad: Any
-) -> None:
-    sink.records.produce([bad, bad, bad])
-    with pytest.raises(DataError, match=r"Bad record in topic .*, partition 0, offset 0"):
-        sink.records.drain(sink.task({**JSON, **props}))
-    with pytest.raises(ConnectError, match=r"errors\.tolerance\.limit"):
-        sink.records.drain(sink.task({**JSON, **props, "errors.tolerance": "all", "errors.tolerance.limit": "2"}))
-    task = sink.task({**props, **queue_of(sink)})
+def test_a_first_load_whose_records_have_no_folder_has_its_dead_letters(sink: Sink) -> None:
+    sink.records.produce([{"id": 1}] * 3)
+    task = sink.task({**by_field("k"), **sink.queue()})
     sink.records.drain(task)
     assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 3
     sink.records.produce([{"id": 2, "k": "a"}])
@@ -348,7 +252,7 @@ def test_a_first_load_without_one_usable_record_has_its_dead_letters(
 
 
 def test_records_whose_names_or_types_delta_cannot_take_are_bad_ones(sink: Sink) -> None:
-    task = sink.task(queue_of(sink))
+    task = sink.task(sink.queue())
     sink.records.produce([{"id": 1, "old": "a", "of": {"x": 1}}])
     sink.records.drain(task)
     others = [{"id": 2, "OLD": "b"}, {"id": 3, "new": 1}, {"id": 4, "of": {"X": 1}}, {"id": 5, "NEW": 2}]
@@ -366,7 +270,7 @@ def test_records_whose_names_or_types_delta_cannot_take_are_bad_ones(sink: Sink)
 
 @pytest.mark.parametrize("name", ["_k", *thorough("k", ".k")])
 def test_a_value_that_a_partition_of_delta_cannot_tell_is_a_bad_record(sink: Sink, name: str) -> None:
-    task = sink.task({**by_field(name), **queue_of(sink)})
+    task = sink.task({**by_field(name), **sink.queue()})
     good, bad = [None, "null", "a/b", "y" * 230], ["", "__HIVE_DEFAULT_PARTITION__", "y" * 300]
     for load in range(2):
         sink.records.produce([{"id": 10 * load + number, name: value} for number, value in enumerate([*good, *bad])])
@@ -380,7 +284,7 @@ def test_a_value_that_a_partition_of_delta_cannot_tell_is_a_bad_record(sink: Sin
 
 @pytest.mark.thorough
 def test_a_value_that_a_table_of_others_requires_is_missed_in_a_bad_record(sink: Sink) -> None:
-    task = sink.task(queue_of(sink))
+    task = sink.task(sink.queue())
     sink.sql("CREATE TABLE {table} (id BIGINT NOT NULL, v STRING NOT NULL, of STRUCT<a: BIGINT NOT NULL>) USING delta")
     for load in range(2):
         bad = [{"id": 2}, {"id": 3, "v": None}, {"v": "x", "of": {"a": 1}}, {"id": 4, "v": "x", "of": {"a": None}}]
@@ -394,7 +298,7 @@ def test_a_value_that_a_table_of_others_requires_is_missed_in_a_bad_record(sink:
 
 
 def test_a_table_that_grows_logs_no_error_of_spark(sink: Sink, caplog: pytest.LogCaptureFixture) -> None:
-    task = sink.task(queue_of(sink))
+    task = sink.task(sink.queue())
     for values in ([{"id": 1}], [{"id": 2, "more": 1}], [{"id": 3, "more": 2, "again": 1.5}, b"not json"]):
         sink.records.produce(values)
         sink.records.drain(task)
@@ -413,7 +317,7 @@ def test_a_value_for_which_delta_cannot_widen_a_column_is_a_bad_record(sink: Sin
         fields = [{"field": "id", "type": "int64"}, {"field": "v", "type": kind, "optional": True}]
         return {"schema": {"type": "struct", "fields": fields}, "payload": {"id": number, "v": value}}
 
-    task = sink.task({**queue_of(sink), "value.converter.schemas.enable": "true"})
+    task = sink.task({**sink.queue(), "value.converter.schemas.enable": "true"})
     sink.records.produce([typed(1, "int16", 7)])
     sink.records.drain(task)
     sink.records.produce([typed(2, "float", 0.5)])
@@ -454,33 +358,11 @@ def test_routed_records_are_in_each_table_once_however_a_load_ends(sink: Sink) -
 
 
 @pytest.mark.thorough
-def test_topics_are_loaded_at_once_into_tables_of_their_own(sink: Sink, bootstrap: str, tmp_path: Path) -> None:
-    sinks = [sink, Sink(bootstrap, f"{sink.topic}-b", tmp_path)]
-    task = sink.task()
-    for start in (0, 10):
-        for number, each in enumerate(sinks):
-            each.records.produce(
-                [{"id": n, "number": number, **({"gate": n} if start else {})} for n in range(start, start + 10)]
-            )
-        task.load([item for each in sinks for item in each.records.ranges(task.committed())])
-    assert task.committed() == {tp: 10 for each in sinks for tp in each.records.ends}
-    for number, each in enumerate(sinks):
-        assert each.rows() == [{"id": n, "number": number, "gate": n if n > 9 else None} for n in range(20)]
-
-
-@pytest.mark.thorough
-def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
+def test_a_table_that_is_taken_over_during_a_load_does_not_get_its_rows(sink: Sink) -> None:
     from connectors.spark.sink.delta.table import DeltaTable as Table  # noqa: PLC0415 - needs pyspark
 
-    sink.records.produce([{"id": 0}])
-    first = sink.task()
-    sink.records.drain(first)
-    second = sink.task()
-    sink.records.produce([{"id": 1}, {"id": 2}])
-    with pytest.raises(FencedError, match="has taken over connector sink"):
-        first.load(sink.records.ranges(first.committed()))
-    sink.records.drain(second)
-    assert [row["id"] for row in sink.rows()] == [0, 1, 2]
+    sink.records.produce([{"id": n} for n in range(3)])
+    sink.records.drain(sink.task())
 
     # The table is taken over just before the rows of a load are written, and while they are.
     session = SparkSession.getActiveSession()
@@ -530,20 +412,6 @@ def test_a_load_whose_commit_is_not_in_the_log_is_repeated(sink: Sink) -> None:
     sink.records.produce([{"id": 1}])
     sink.records.drain(sink.task())
     assert [row["id"] for row in sink.rows()] == [0, 1]
-
-
-def test_the_files_of_loads_are_merged_and_the_offsets_stay(sink: Sink) -> None:
-    for first in range(0, 30, 10):
-        sink.records.produce([{"id": n} for n in range(first, first + 10)])
-        sink.records.drain(sink.task(JSON))
-    assert len(sink.table().file_uris()) == 6
-
-    sink.records.produce([{"id": n} for n in range(30, 40)])
-    task = sink.task({**JSON, "compact.interval.ms": "1"})
-    sink.records.drain(task)
-    assert len(sink.table().file_uris()) == 1
-    assert [row["id"] for row in sink.rows()] == list(range(40))
-    assert sink.task(JSON).committed() == dict(sink.records.ends)
 
 
 def test_a_checksum_of_a_commit_that_was_replaced_is_not_believed(sink: Sink) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
@@ -15,19 +13,19 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from connect.bulk import OffsetRange
 from connect.data import Schema, TopicPartition
-from connect.errors import DataError, RetriableError
+from connect.errors import RetriableError
 from connectors.spark.decoding.changes import CHANGE_COLUMN
 from connectors.spark.iceberg.catalog import Change, IcebergCatalog, TableName
-from connectors.spark.sink import SparkSinkTask, make_target
+from connectors.spark.sink import make_target
 from connectors.spark.sink.compaction import compact
 from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.sink.iceberg.layout import write_options
 from connectors.spark.sink.iceberg.staging import Staged
 from connectors.spark.sink.target import FencedError
-from equipment.proofs import thorough
+from equipment.proofs import thorough, thorough_stories
 from equipment.servers.iceberg_rest import rest_catalog
 from equipment.stores.iceberg_lake import ENVELOPED, IcebergLake, iceberg_session
-from equipment.workers.bulk_context import BulkContext
+from equipment.stores.targets import UPSERT, TargetContract, UpsertContract, progress_of
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
@@ -54,53 +52,45 @@ def lake(bootstrap: str, topic: str, tmp_path: Path) -> IcebergLake:
     return IcebergLake(bootstrap, topic, tmp_path)
 
 
-def test_a_table_grows_by_commits_that_carry_the_offsets(lake: IcebergLake) -> None:
-    first = [{"id": n, "origin": "EWR", "delay": n / 2, "tags": ["a"]} for n in range(20)]
-    lake.records.produce(first)
+@thorough_stories(
+    "test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody",
+    "test_topics_are_loaded_at_once_into_tables_of_their_own",
+    "test_a_first_load_without_one_usable_record_has_its_dead_letters",
+    "test_the_files_of_loads_are_merged_and_the_offsets_stay",
+)
+class TestIceberg(TargetContract, UpsertContract):
+    upsert_props: ClassVar = {"iceberg.tables.default-partition-by": "bucket(3, id), origin"}
+
+    @pytest.fixture
+    def target(self, lake: IcebergLake) -> IcebergLake:
+        return lake
+
+    def check(self, target: IcebergLake) -> None:
+        offsets = target.table().properties["sluice.offsets.lake"]
+        assert offsets == json.dumps(target.offsets(), separators=(",", ":"))
+        assert not any(task.delete_files for task in target.table().scan().plan_files())
+
+    @pytest.mark.thorough
+    def test_what_the_first_records_of_a_large_load_do_not_show_is_found(self, target: IcebergLake) -> None:
+        super().test_what_the_first_records_of_a_large_load_do_not_show_is_found(target)
+        # Of the attempt that knew only the first records nothing is left.
+        assert target.files_there() == set(target.files())
+        assert all("-c00" in name for name in target.files())
+
+
+def test_commits_carry_the_offsets(lake: IcebergLake) -> None:
+    lake.records.produce([{"id": n} for n in range(20)])
     task = lake.task()
     lake.records.drain(task)
-    assert lake.rows() == first
     assert lake.offsets() == {lake.topic: {"next": [10, 10]}}
     files = [item.file for item in lake.table().scan().plan_files()]
-    assert isinstance(task.context, BulkContext)
-    told = task.context.last_progress
-    assert (told.rows, told.bytes, told.files) == (20, sum(file.file_size_in_bytes for file in files), len(files))
+    assert progress_of(task).bytes == sum(file.file_size_in_bytes for file in files)
 
-    second = [{"id": n, "gate": {"name": "B1", "floor": 2}, "tags": []} for n in range(20, 40)]
-    lake.records.produce(second)
+    lake.records.produce([{"id": n} for n in range(20, 40)])
     lake.records.drain(task)
-    rows = lake.rows()
-    assert rows[:20] == [{**row, "gate": None} for row in first]
-    assert rows[20:] == [{**row, "origin": None, "delay": None} for row in second]
     assert len(lake.table().metadata.snapshots) == 2
     assert lake.offsets() == {lake.topic: {"next": [20, 20]}}
     assert lake.table().properties["sluice.offsets.lake"] == json.dumps(lake.offsets(), separators=(",", ":"))
-
-    # Another driver goes on from there.
-    lake.records.produce([{"id": n} for n in range(40, 44)])
-    again = lake.task()
-    assert again.committed() == {TopicPartition(lake.topic, 0): 20, TopicPartition(lake.topic, 1): 20}
-    lake.records.drain(again)
-    assert [row["id"] for row in lake.rows()] == list(range(44))
-
-
-UPSERT = {
-    "key.converter": "converters.json.JsonConverter",
-    "key.converter.schemas.enable": "false",
-    "write.mode": "upsert",
-}
-
-
-@pytest.mark.thorough
-def test_what_the_first_records_of_a_large_load_do_not_show_is_found(lake: IcebergLake) -> None:
-    records: list[dict[str, Any]] = [{"id": n, "delay": n} for n in range(20_000)]
-    records[-1] = {"id": 19_999, "delay": 0.5}
-    lake.records.produce(records)
-    lake.records.drain(lake.task())
-    assert lake.rows() == [{**record, "delay": float(record["delay"])} for record in records]
-    # Of the attempt that knew only the first records nothing is left.
-    assert lake.files_there() == set(lake.files())
-    assert all("-c00" in name for name in lake.files())
 
 
 DECLARED: Mapping[str, tuple[Any, Sequence[Any]]] = {
@@ -181,38 +171,6 @@ def test_a_column_that_others_have_renamed_keeps_its_values(lake: IcebergLake, s
         {"id": 2, "airport": None, "origin": "JFK"},
     ]
     assert all("-c00" in name for name in lake.files())
-
-
-def test_a_table_is_what_a_stream_of_changes_says(lake: IcebergLake) -> None:
-    seed = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(2**32)))
-    print(f"SLUICE_TEST_SEED={seed}")
-    dice = random.Random(seed)
-    divided = {"iceberg.tables.default-partition-by": "bucket(3, id), origin"}
-    props = {**UPSERT, **divided, "upsert.envelope": "debezium"}
-    model: dict[int, dict[str, Any]] = {}
-    task = lake.task(props)
-    for load in range(4):
-        keys: list[Any] = []
-        values: list[Any] = []
-        for _ in range(dice.choice((1, 50, 300)) if load else 40):
-            key = dice.randrange(40)
-            row = {"id": key, "origin": dice.choice(("EWR", "JFK")), "name": f"n{dice.random()}"}
-            row |= {"extra": dice.randrange(9)} if load > 1 else {}
-            if dice.random() < 0.7:
-                values.append({"op": dice.choice("cru"), "before": None, "after": row})
-                model[key] = row
-            else:
-                values.append(dice.choice((None, {"op": "d", "before": {"id": key}, "after": None})))
-                model.pop(key, None)
-            keys.append({"id": key})
-        lake.records.produce(values, keys)
-        if load == 2:
-            task = lake.task(props)
-        lake.records.drain(task)
-        names = lake.table().schema().column_names
-        assert lake.rows() == [{name: row.get(name) for name in names} for _, row in sorted(model.items())]
-    assert lake.table().properties["sluice.offsets.lake"] == json.dumps(lake.offsets(), separators=(",", ":"))
-    assert not any(task.delete_files for task in lake.table().scan().plan_files())
 
 
 def change_of(session: Any, rows: Sequence[tuple[int, str | None]]) -> tuple[Any, Schema]:
@@ -338,27 +296,6 @@ def test_two_live_drivers_and_other_writers(lake: IcebergLake, session: Any) -> 
     assert lake.rows()[-1] == {"id": 25, "note": None}
 
 
-# PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.thorough
-def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(lake: IcebergLake) -> None:
-    lake.records.produce([{"id": n, "origin": "EWR"} for n in range(2)])
-    task = lake.task()
-    lake.records.drain(task)
-    before = lake.table().metadata
-    lake.records.produce([{"id": 2, "gate": "B1"}])
-    props = lake.props({})
-    other = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext("lake", lake.bootstrap, props))
-    (table,) = other.preview(lake.records.ranges(), 10)
-    assert (table.table, table.place) == (lake.topic, f"topics.{lake.topic}")
-    assert table.schema.field_names == ("id", "origin", "gate")
-    assert table.rows == [{"id": 2, "origin": None, "gate": "B1"}]
-    assert lake.table().metadata == before
-    lake.records.drain(task)
-    assert [row["id"] for row in lake.rows()] == [0, 1, 2]
-
-
 def test_a_topic_for_several_tables_is_loaded_whole(lake: IcebergLake) -> None:
     route = {
         "transforms": "route",
@@ -377,24 +314,6 @@ def test_a_topic_for_several_tables_is_loaded_whole(lake: IcebergLake) -> None:
     assert [field.name for field in table.spec().fields] == ["id_bucket", "origin"]
     assert table.properties["history.expire.max-snapshot-age-ms"] == "60000"
     assert lake.task(route).committed() == dict(lake.records.ends)
-
-
-@pytest.mark.thorough
-def test_topics_with_tables_of_their_own_are_loaded_at_once(lake: IcebergLake, bootstrap: str, tmp_path: Path) -> None:
-    lakes = [lake, IcebergLake(bootstrap, f"{lake.topic}-b", tmp_path)]
-    task = lake.task({"topics": ",".join(each.topic for each in lakes)})
-    for start in (0, 10):
-        for number, each in enumerate(lakes):
-            each.records.produce(
-                [{"id": n, "number": number, **({"gate": n} if start else {})} for n in range(start, start + 10)]
-            )
-        task.load([item for each in lakes for item in each.records.ranges(task.committed())])
-    for number, each in enumerate(lakes):
-        assert each.rows() == [{"id": n, "number": number, "gate": n if n > 9 else None} for n in range(20)]
-        each.records.produce([{"id": 20}] if number else [b"{"])
-    with pytest.raises(DataError, match="Bad record"):
-        task.load([item for each in lakes for item in each.records.ranges(task.committed())])
-    assert [len(each.rows()) for each in lakes] == [20, 20]
 
 
 def test_compaction_keeps_rows_and_offsets(lake: IcebergLake) -> None:

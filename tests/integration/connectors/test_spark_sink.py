@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -25,13 +25,12 @@ from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.cluster.executors import own_tag
 from connectors.spark.decoding.report import MARKS, ProgressMarks
 from connectors.spark.jobs.progress import LoadProgress
-from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
-from connectors.spark.sink.config import SparkSinkConfig
+from connectors.spark.sink import SparkSinkConnector
 from connectors.spark.sink.loading.request import split_numbers
 from equipment.brokers.dead_letters import dead_letters
-from equipment.brokers.filled_topic import FilledTopic
 from equipment.brokers.topics import admin_client
-from equipment.proofs import thorough
+from equipment.proofs import thorough_stories
+from equipment.stores.targets import JSON, LoadedTable, TargetContract
 from equipment.waiting import wait_until
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import COMPILING_SPARK
@@ -47,42 +46,28 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-JSON = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false"}
 ENVELOPED = {"value.converter": "converters.json.JsonConverter"}
 STRING = {"value.converter": "converters.string.StringConverter"}
 SCHEMA = json.dumps({"type": "struct", "fields": [{"field": "id", "type": "int64"}]})
 BYTES = {"value.converter": "converters.byte_array.ByteArrayConverter"}
 
 
-class Sink:
-    """A topic of two partitions, a store, and a task that loads the one into the other."""
+class Sink(LoadedTable):
+    """A topic, and tasks that load it into a table of Parquet files, with a Spark as users have it."""
 
-    def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
-        self.bootstrap = bootstrap
-        self.topic = topic
-        self.store = store
-        self.records = FilledTopic(bootstrap, topic)
+    own_props: ClassVar = COMPILING_SPARK
 
-    def task(self, props: Mapping[str, str]) -> SparkSinkTask:
-        """A task that has started, on the session that the tests share."""
-        props = {
-            "store.url": str(self.store),
-            "key.converter": "converters.byte_array.ByteArrayConverter",
-            "header.converter": "converters.simple_header.SimpleHeaderConverter",
-            **COMPILING_SPARK,
-            "name": "sink",
-            **props,
-        }
-        task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext("sink", self.bootstrap, props))
-        task.start()
-        return task
+    @property
+    def place(self) -> str:
+        return str(self.path())
 
-    def rows(self, table: str | None = None, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    def rows(self, table: str | None = None) -> list[dict[str, Any]]:
         """The rows a reader sees, files of different schemas taken together."""
-        folder = self.store / "topics" / (table or self.topic)
-        files = sorted(folder.rglob("*.parquet"))
-        parts = [pq.ParquetFile(file).read() for file in files]
+        parts = [pq.ParquetFile(file).read() for file in sorted(self.path(table).rglob("*.parquet"))]
         return [row for part in parts for row in part.to_pylist()]
+
+    def files(self) -> list[str]:
+        return sorted(str(file.relative_to(self.store)) for file in self.path().rglob("*.parquet"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -99,42 +84,19 @@ def sink(bootstrap: str, topic: str, tmp_path: Path) -> Sink:
     return Sink(bootstrap, topic, tmp_path)
 
 
+@thorough_stories(
+    "test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody",
+    "test_a_first_load_without_one_usable_record_has_its_dead_letters",
+    "test_the_files_of_loads_are_merged_and_the_offsets_stay",
+)
+class TestFiles(TargetContract):
+    @pytest.fixture
+    def target(self, sink: Sink) -> Sink:
+        return sink
+
+
 def by_id(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted(rows, key=lambda row: row["id"])
-
-
-def test_json_without_schemas_becomes_a_table_that_grows(sink: Sink) -> None:
-    first = [{"id": n, "origin": "EWR", "delay": n / 2, "tags": ["a"], "at": "2013-01-01T05:00:00Z"} for n in range(20)]
-    sink.records.produce(first)
-    task = sink.task(JSON)
-    sink.records.drain(task)
-    assert by_id(sink.rows()) == first
-
-    second = [
-        {"id": n, "gate": {"name": "B1", "floor": 2}, "tags": [], "none": None, "empty": []} for n in range(20, 40)
-    ]
-    sink.records.produce(second)
-    sink.records.drain(task)
-    rows = by_id(sink.rows())
-    assert rows[:20] == first
-    assert rows[20:] == [
-        {"id": n, "gate": {"name": "B1", "floor": 2}, "tags": [], "origin": None, "delay": None, "at": None}
-        for n in range(20, 40)
-    ]
-
-    restarted = sink.task(JSON)
-    sink.records.produce([{"id": 40}])
-    sink.records.drain(restarted)
-    assert by_id(sink.rows())[40] == {"id": 40, "gate": None, "tags": None, "origin": None, "delay": None, "at": None}
-
-
-def test_what_the_first_records_of_a_large_load_do_not_show_is_found(sink: Sink) -> None:
-    records: list[dict[str, Any]] = [{"id": n, "delay": n} for n in range(20_000)]
-    records[-1] = {"id": 19_999, "delay": 0.5, "gate": "B1"}
-    sink.records.produce(records)
-    sink.records.drain(sink.task(JSON))
-    rows = by_id(sink.rows())
-    assert rows == [{"gate": None, **record, "delay": float(record["delay"])} for record in records]
 
 
 def test_file_names_carry_topic_partition_and_offsets(sink: Sink) -> None:
@@ -277,15 +239,6 @@ def test_a_field_named_like_a_part_of_the_folders_is_told_of_at_the_first_load(
         assert caplog.text.count(f"Table {sink.topic} has a field partition, which is also a part") == count
 
 
-def test_a_bad_record_fails_the_load_and_names_itself(sink: Sink) -> None:
-    sink.records.produce([{"id": 0}, {"id": 1}, b"{broken", {"id": 3}])
-    task = sink.task(JSON)
-    with pytest.raises(DataError, match=rf"topic {sink.topic}, partition 0, offset 1: "):
-        sink.records.drain(task)
-    assert list(sink.store.rglob("*.parquet")) == []
-    assert task.committed() == {}
-
-
 def test_with_tolerance_a_bad_record_is_left_out_and_told(sink: Sink, caplog: pytest.LogCaptureFixture) -> None:
     sink.records.produce([{"id": 0}, {"id": 1}, b"{broken", {"id": "text"}, None, {"id": 5}])
     with caplog.at_level(logging.WARNING):
@@ -348,11 +301,10 @@ STATIC = {
 }
 
 
-@pytest.mark.parametrize("transforms", [*thorough({}), STATIC])
-def test_a_load_without_one_usable_record_has_its_dead_letters(
-    sink: Sink, caplog: pytest.LogCaptureFixture, transforms: dict[str, str]
+def test_a_load_that_transforms_nothing_usable_has_its_dead_letters(
+    sink: Sink, caplog: pytest.LogCaptureFixture
 ) -> None:
-    props = {**queue_props(sink), **transforms}
+    props = {**queue_props(sink), **STATIC}
     sink.records.produce([b"not json", None, b"not json"])
     task = sink.task(props)
     with caplog.at_level(logging.WARNING):
@@ -479,18 +431,6 @@ def test_gaps_of_transactions_and_empty_ranges_are_no_loss(sink: Sink) -> None:
     assert task.committed() == {tp: 8}
     task.load([OffsetRange(*tp, 0, 8)])  # all of it is loaded already
     assert len(sink.rows()) == 2
-
-
-def test_several_topics_of_one_connector_are_tables_each(sink: Sink, tmp_path: Path) -> None:
-    other = Sink(sink.bootstrap, f"{sink.topic}-other", tmp_path)
-    sink.records.produce([{"id": 1, "a": 1}])
-    other.records.produce([{"id": 2, "b": "x"}])
-    task = sink.task(JSON)
-    ends = {**sink.records.ends, **other.records.ends}
-    task.load([OffsetRange(*tp, 0, end) for tp, end in ends.items()])
-    assert sink.rows() == [{"id": 1, "a": 1}]
-    assert other.rows() == [{"id": 2, "b": "x"}]
-    assert task.committed() == ends
 
 
 def test_topics_that_share_a_table_are_loaded_at_once_and_agree_on_its_columns(sink: Sink, tmp_path: Path) -> None:

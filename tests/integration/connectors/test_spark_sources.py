@@ -56,17 +56,11 @@ pytestmark = [
 ]
 
 JSON = {
-    "key.converter": "converters.json.JsonConverter",
-    "key.converter.schemas.enable": "false",
-    "value.converter": "converters.json.JsonConverter",
-    "value.converter.schemas.enable": "false",
+    **{f"{role}.converter": "converters.json.JsonConverter" for role in ("key", "value")},
+    **{f"{role}.converter.schemas.enable": "false" for role in ("key", "value")},
     "header.converter": "converters.simple_header.SimpleHeaderConverter",
 }
-SPARK = {
-    **SMALL_SPARK,
-    "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
+SPARK = {**SMALL_SPARK, "spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "1"}
 PLUGINS = Path(__file__).with_name("spark_plugins")
 OLD = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 

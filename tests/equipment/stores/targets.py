@@ -1,0 +1,274 @@
+"""The contract of the targets of a Spark sink (files, Delta, Iceberg), as tests that every kind of target has to pass.
+
+A target is what readers see of a topic: whatever its format, it grows with what is loaded, keeps the offsets with the
+rows, has one driver, and holds every record that is not a dead letter.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final, Self
+
+import pytest
+
+from connect.bulk import Progress, TablePreview
+from connect.errors import ConnectError, DataError
+from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink.config import SparkSinkConfig
+from connectors.spark.sink.target import FencedError
+from equipment.brokers.dead_letters import dead_letters
+from equipment.brokers.filled_topic import FilledTopic
+from equipment.workers.bulk_context import BulkContext
+from equipment.workers.small_spark import SMALL_SPARK
+
+__all__ = ["JSON", "UPSERT", "LoadedTable", "TargetContract", "UpsertContract", "progress_of"]
+
+JSON: Final = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false"}
+"""Records without schemas."""
+UPSERT: Final = {
+    **JSON,
+    "key.converter": "converters.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "write.mode": "upsert",
+}
+"""Changes to the rows of keys."""
+
+
+class LoadedTable(ABC):
+    """A topic of two partitions, a store, and tasks that load the one into a table in the other."""
+
+    connector: ClassVar[str] = "sink"
+    topic_id: ClassVar[str | None] = None
+    own_props: ClassVar[Mapping[str, str]] = {}
+    """What the format, and a small session for it, need."""
+
+    def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.store = store
+        self.records = FilledTopic(bootstrap, topic, self.topic_id)
+
+    def other(self, name: str) -> Self:
+        """Another topic, for a table in the same store."""
+        return type(self)(self.bootstrap, f"{self.topic}-{name}", self.store)
+
+    def props(self, props: Mapping[str, str]) -> dict[str, str]:
+        """A configuration."""
+        return {
+            "name": self.connector,
+            "topics": self.topic,
+            "store.url": str(self.store),
+            "key.converter": "converters.byte_array.ByteArrayConverter",
+            "header.converter": "converters.simple_header.SimpleHeaderConverter",
+            **SMALL_SPARK,
+            **self.own_props,
+            **props,
+        }
+
+    def task(self, props: Mapping[str, str] = JSON) -> SparkSinkTask:
+        """A task that has started, on the session that the tests of a file share."""
+        task = self._new_task(props)
+        task.start()
+        return task
+
+    def previewed(self, props: Mapping[str, str] = JSON) -> list[TablePreview]:
+        """What another driver, which is not started, would write of all that was produced."""
+        return list(self._new_task(props).preview(self.records.ranges(), 10))
+
+    def _new_task(self, props: Mapping[str, str]) -> SparkSinkTask:
+        whole = self.props(props)
+        return SparkSinkTask(SparkSinkConfig.parse(whole), BulkContext(self.connector, self.bootstrap, whole))
+
+    def queue(self) -> dict[str, str]:
+        """The properties of a task that sends bad records to a queue of its own."""
+        return {**JSON, "errors.tolerance": "all", "errors.deadletterqueue.topic.name": f"{self.topic}-dlq"}
+
+    @property
+    def place(self) -> str:
+        """Where previews say that the table is."""
+        return f"file:{self.path()}"
+
+    def path(self, table: str | None = None) -> Path:
+        """The folder of a table, which is that of the topic unless another is named."""
+        return self.store / "topics" / (table or self.topic)
+
+    @abstractmethod
+    def rows(self, table: str | None = None) -> list[dict[str, Any]]:
+        """The rows that a reader other than Spark sees, in the order of their ids."""
+
+    @abstractmethod
+    def files(self) -> list[str]:
+        """The files that such a reader reads; none without a table."""
+
+    def values(self, table: str | None = None) -> list[dict[str, Any]]:
+        """The rows without the columns in which they have no value."""
+        return [
+            {name: value for name, value in row.items() if value is not None}
+            for row in sorted(self.rows(table), key=lambda row: row["id"])
+        ]
+
+
+def progress_of(task: SparkSinkTask) -> Progress:
+    """What a task has reported of its load."""
+    assert isinstance(task.context, BulkContext)
+    return task.context.last_progress
+
+
+class TargetContract:
+    """Subclasses define the fixture ``target``: a :class:`LoadedTable` of a new topic and an empty store."""
+
+    def test_a_table_grows_and_another_driver_goes_on_with_it(self, target: LoadedTable) -> None:
+        first = [{"id": n, "origin": "EWR", "delay": n / 2, "tags": ["a"], "at": {"gate": "B1"}} for n in range(20)]
+        target.records.produce(first)
+        task = target.task()
+        target.records.drain(task)
+        assert target.values() == first
+        reported = progress_of(task)
+        assert (reported.rows, reported.files) == (20, len(target.files()))
+
+        second = [{"id": n, "gate": {"name": "B1", "floor": 2}, "tags": []} for n in range(20, 40)]
+        target.records.produce([{**row, "none": None, "empty": []} for row in second])
+        target.records.drain(task)
+        assert target.values() == [*first, *second]
+
+        again = target.task()
+        assert again.committed() == dict(target.records.ends)
+        target.records.produce([{"id": 40}])
+        target.records.drain(again)
+        assert target.values() == [*first, *second, {"id": 40}]
+
+    def test_what_the_first_records_of_a_large_load_do_not_show_is_found(self, target: LoadedTable) -> None:
+        records: list[dict[str, Any]] = [{"id": n, "delay": n} for n in range(20_000)]
+        records[-1] = {"id": 19_999, "delay": 0.5, "gate": "B1"}
+        target.records.produce(records)
+        target.records.drain(target.task())
+        assert target.values() == [{**record, "delay": float(record["delay"])} for record in records]
+
+    def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(self, target: LoadedTable) -> None:
+        target.records.produce([{"id": 0, "origin": "EWR"}, {"id": 1, "origin": "JFK"}])
+        task = target.task()
+        target.records.drain(task)
+        before = target.files()
+        target.records.produce([{"id": 2, "gate": "B1"}])
+        (table,) = target.previewed()
+        assert (table.table, table.place) == (target.topic, target.place)
+        assert table.schema.field_names == ("id", "origin", "gate")
+        assert table.rows == [{"id": 2, "origin": None, "gate": "B1"}]
+        assert target.files() == before
+        target.records.drain(task)
+        assert [row["id"] for row in target.values()] == [0, 1, 2]
+
+    def test_topics_are_loaded_at_once_into_tables_of_their_own(self, target: LoadedTable) -> None:
+        targets = [target, target.other("b")]
+        task = target.task({**JSON, "topics": ",".join(each.topic for each in targets)})
+        for start in (0, 10):
+            for number, each in enumerate(targets):
+                each.records.produce(
+                    [{"id": n, "number": number, **({"gate": n} if start else {})} for n in range(start, start + 10)]
+                )
+            task.load([item for each in targets for item in each.records.ranges(task.committed())])
+        assert task.committed() == {tp: end for each in targets for tp, end in each.records.ends.items()}
+        for number, each in enumerate(targets):
+            expected = [{"id": n, "number": number, **({"gate": n} if n > 9 else {})} for n in range(20)]
+            assert each.values() == expected
+            each.records.produce([{"id": 20}] if number else [b"{"])
+        with pytest.raises(DataError, match=f"Bad record in topic {target.topic}, partition 0, offset 10"):
+            task.load([item for each in targets for item in each.records.ranges(task.committed())])
+        assert len(target.values()) == 20
+
+    def test_of_two_drivers_the_later_one_has_the_table(self, target: LoadedTable) -> None:
+        target.records.produce([{"id": 0}])
+        first = target.task()
+        target.records.drain(first)
+        second = target.task()
+        target.records.produce([{"id": 1}, {"id": 2}])
+        # The first one is alive and knows of nothing: it writes its files, and finds its table taken.
+        with pytest.raises(FencedError, match="has taken over"):
+            first.load(target.records.ranges(first.committed()))
+        assert [row["id"] for row in target.values()] == [0]
+        target.records.drain(second)
+        assert [row["id"] for row in target.values()] == [0, 1, 2]
+
+    def test_a_bad_record_fails_the_load_and_names_itself(self, target: LoadedTable) -> None:
+        target.records.produce([{"id": 0}, {"id": 1}, b"{broken", {"id": 3}])
+        task = target.task()
+        with pytest.raises(DataError, match=rf"topic {target.topic}, partition 0, offset 1: "):
+            target.records.drain(task)
+        assert target.files() == []
+        assert task.committed() == {}
+
+    @pytest.mark.parametrize("bad", [b"not json", None, {}])
+    def test_a_first_load_without_one_usable_record_has_its_dead_letters(self, target: LoadedTable, bad: Any) -> None:
+        target.records.produce([bad, bad, bad])
+        with pytest.raises(DataError, match=r"Bad record in topic .*, partition 0, offset 0"):
+            target.records.drain(target.task())
+        with pytest.raises(ConnectError, match=r"errors\.tolerance\.limit"):
+            target.records.drain(target.task({**JSON, "errors.tolerance": "all", "errors.tolerance.limit": "2"}))
+        task = target.task(target.queue())
+        target.records.drain(task)
+        assert len(dead_letters(target.bootstrap, f"{target.topic}-dlq")) == 3
+        target.records.produce([{"id": 2, "k": "a"}])
+        target.records.drain(task)
+        assert target.values() == [{"id": 2, "k": "a"}]
+
+    def test_the_files_of_loads_are_merged_and_the_offsets_stay(self, target: LoadedTable) -> None:
+        for first in range(0, 30, 10):
+            target.records.produce([{"id": n} for n in range(first, first + 10)])
+            target.records.drain(target.task())
+        assert len(target.files()) == 6
+
+        target.records.produce([{"id": n} for n in range(30, 40)])
+        target.records.drain(target.task({**JSON, "compact.interval.ms": "1"}))
+        assert len(target.files()) < 6
+        assert target.values() == [{"id": n} for n in range(40)]
+        assert target.task().committed() == dict(target.records.ends)
+
+
+class UpsertContract:
+    """The contract of a target in which changes replace rows. Its fixture is that of :class:`TargetContract`."""
+
+    upsert_props: ClassVar[Mapping[str, str]] = {}
+    """What is configured besides."""
+
+    def check(self, target: Any) -> None:
+        """Check what else is true of the table in the end."""
+
+    def test_a_table_is_what_a_stream_of_changes_says(self, target: LoadedTable) -> None:
+        seed = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(2**32)))
+        print(f"SLUICE_TEST_SEED={seed}")
+        dice = random.Random(seed)
+        props = {**UPSERT, **self.upsert_props, "upsert.envelope": "debezium"}
+        model: dict[int, dict[str, Any]] = {}
+        task = target.task(props)
+        for load in range(4):
+            keys, values = changes(dice, model, dice.choice((1, 50, 300)) if load else 40, with_extra=load > 1)
+            target.records.produce(values, keys)
+            if load == 2:
+                task = target.task(props)
+            target.records.drain(task)
+            assert target.values() == [row for _, row in sorted(model.items())]
+        self.check(target)
+
+
+def changes(
+    dice: random.Random, model: dict[int, dict[str, Any]], count: int, *, with_extra: bool
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The keys and values of random changes, which are made to the model as well."""
+    keys: list[Any] = []
+    values: list[Any] = []
+    for _ in range(count):
+        key = dice.randrange(40)
+        row = {"id": key, "origin": dice.choice(("EWR", "JFK")), "name": f"n{dice.random()}"}
+        row |= {"extra": dice.randrange(9)} if with_extra else {}
+        if dice.random() < 0.7:
+            values.append({"op": dice.choice("cru"), "before": None, "after": row})
+            model[key] = row
+        else:
+            values.append(dice.choice((None, {"op": "d", "before": {"id": key}, "after": None})))
+            model.pop(key, None)
+        keys.append({"id": key})
+    return keys, values
