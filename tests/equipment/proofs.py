@@ -35,6 +35,7 @@ def thorough_stories(*names: str) -> Callable[[type[T]], type[T]]:
         for name in names:
             story: Any = getattr(tests, name)
             own: Any = FunctionType(story.__code__, story.__globals__, name, story.__defaults__, story.__closure__)
+            own.__kwdefaults__ = story.__kwdefaults__
             own.pytestmark = [*getattr(story, "pytestmark", ()), pytest.mark.thorough.mark]
             setattr(tests, name, own)
         return tests

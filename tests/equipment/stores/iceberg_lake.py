@@ -44,6 +44,10 @@ class IcebergLake(LoadedTable):
     connector = "lake"
     own_props: ClassVar = {"table.format": "iceberg", **JSON}
 
+    def divided_by(self, field: str) -> dict[str, str]:
+        """The properties of a table that is divided by a field."""
+        return {"iceberg.tables.default-partition-by": field}
+
     @property
     def place(self) -> str:
         """Where previews say that the table is."""

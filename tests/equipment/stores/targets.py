@@ -22,6 +22,7 @@ from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.sink.target import FencedError
 from equipment.brokers.dead_letters import dead_letters
 from equipment.brokers.filled_topic import FilledTopic
+from equipment.proofs import thorough_rows
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import SMALL_SPARK
 
@@ -86,6 +87,10 @@ class LoadedTable(ABC):
     def queue(self) -> dict[str, str]:
         """The properties of a task that sends bad records to a queue of its own."""
         return {**JSON, "errors.tolerance": "all", "errors.deadletterqueue.topic.name": f"{self.topic}-dlq"}
+
+    def divided_by(self, field: str) -> dict[str, str]:
+        """The properties of a table that is divided by a field."""
+        return {"partitioner.class": "FieldPartitioner", "partition.field.name": field}
 
     @property
     def place(self) -> str:
@@ -201,19 +206,24 @@ class TargetContract:
         assert target.files() == []
         assert task.committed() == {}
 
-    @pytest.mark.parametrize("bad", [b"not json", None, {}])
-    def test_a_first_load_without_one_usable_record_has_its_dead_letters(self, target: LoadedTable, bad: Any) -> None:
+    @pytest.mark.parametrize(
+        ("is_divided", "bad"), [(False, b"not json"), (True, {"id": 1}), *thorough_rows((False, None), (False, {}))]
+    )
+    def test_a_first_load_without_one_usable_record_has_its_dead_letters(
+        self, target: LoadedTable, *, is_divided: bool, bad: Any
+    ) -> None:
+        props = {**JSON, **(target.divided_by("k") if is_divided else {})}
         target.records.produce([bad, bad, bad])
         with pytest.raises(DataError, match=r"Bad record in topic .*, partition 0, offset 0"):
-            target.records.drain(target.task())
+            target.records.drain(target.task(props))
         with pytest.raises(ConnectError, match=r"errors\.tolerance\.limit"):
-            target.records.drain(target.task({**JSON, "errors.tolerance": "all", "errors.tolerance.limit": "2"}))
-        task = target.task(target.queue())
+            target.records.drain(target.task({**props, "errors.tolerance": "all", "errors.tolerance.limit": "2"}))
+        task = target.task({**props, **target.queue()})
         target.records.drain(task)
         assert len(dead_letters(target.bootstrap, f"{target.topic}-dlq")) == 3
         target.records.produce([{"id": 2, "k": "a"}])
         target.records.drain(task)
-        assert target.values() == [{"id": 2, "k": "a"}]
+        assert [row["id"] for row in target.values()] == [2]
 
     def test_the_files_of_loads_are_merged_and_the_offsets_stay(self, target: LoadedTable) -> None:
         for first in range(0, 30, 10):

@@ -235,22 +235,6 @@ def test_columns_are_exact_or_refused(sink: Sink) -> None:
     assert len(sink.sql("SELECT * FROM {table}")) == 2
 
 
-def by_field(name: str) -> dict[str, str]:
-    """Properties of a table that is partitioned by a field."""
-    return {"partitioner.class": "FieldPartitioner", "partition.field.name": name}
-
-
-@pytest.mark.thorough
-def test_a_first_load_whose_records_have_no_folder_has_its_dead_letters(sink: Sink) -> None:
-    sink.records.produce([{"id": 1}] * 3)
-    task = sink.task({**by_field("k"), **sink.queue()})
-    sink.records.drain(task)
-    assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 3
-    sink.records.produce([{"id": 2, "k": "a"}])
-    sink.records.drain(task)
-    assert sink.rows() == [{"id": 2, "k": "a"}]
-
-
 def test_records_whose_names_or_types_delta_cannot_take_are_bad_ones(sink: Sink) -> None:
     task = sink.task(sink.queue())
     sink.records.produce([{"id": 1, "old": "a", "of": {"x": 1}}])
@@ -270,7 +254,7 @@ def test_records_whose_names_or_types_delta_cannot_take_are_bad_ones(sink: Sink)
 
 @pytest.mark.parametrize("name", ["_k", *thorough("k", ".k")])
 def test_a_value_that_a_partition_of_delta_cannot_tell_is_a_bad_record(sink: Sink, name: str) -> None:
-    task = sink.task({**by_field(name), **sink.queue()})
+    task = sink.task({**sink.divided_by(name), **sink.queue()})
     good, bad = [None, "null", "a/b", "y" * 230], ["", "__HIVE_DEFAULT_PARTITION__", "y" * 300]
     for load in range(2):
         sink.records.produce([{"id": 10 * load + number, name: value} for number, value in enumerate([*good, *bad])])
@@ -279,7 +263,7 @@ def test_a_value_that_a_partition_of_delta_cannot_tell_is_a_bad_record(sink: Sin
     assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 2 * len(bad)
     sink.records.produce([{"id": 30, name: ""}])
     with pytest.raises(DataError, match=r"Bad record in topic .* whose folder readers take for null"):
-        sink.records.drain(sink.task({**JSON, **by_field(name)}))
+        sink.records.drain(sink.task({**JSON, **sink.divided_by(name)}))
 
 
 @pytest.mark.thorough

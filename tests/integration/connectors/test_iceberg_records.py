@@ -14,7 +14,7 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError
 from connectors.spark.sink import make_target
 from equipment.brokers.dead_letters import dead_letters
-from equipment.proofs import thorough, thorough_rows
+from equipment.proofs import thorough
 from equipment.stores.iceberg_lake import ENVELOPED, IcebergLake, iceberg_session
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
@@ -71,48 +71,12 @@ def test_bad_records_skipped_offsets_and_widening(lake: IcebergLake) -> None:
         lake.records.drain(opened)
 
 
-QUEUE = {"errors.tolerance": "all", "errors.deadletterqueue.topic.replication.factor": "1"}
-
-
-def queue_of(lake: IcebergLake) -> dict[str, str]:
-    """Properties of a task that sends bad records to a queue of its own."""
-    return {**QUEUE, "errors.deadletterqueue.topic.name": f"{lake.topic}-dlq"}
-
-
-@pytest.mark.parametrize(
-    ("props", "bad"),
-    [
-        ({}, b"not json"),
-        ({"iceberg.tables.default-partition-by": "k"}, {"id": 1}),
-        *thorough_rows(
-            ({}, None),
-            ({}, {}),
-            ({"partitioner.class": "FieldPartitioner", "partition.field.name": "k"}, {"id": 1}),
-        ),
-    ],
-)
-def test_a_first_load_without_one_usable_record_has_its_dead_letters(
-    lake: IcebergLake, props: dict[str, str], bad: Any
-) -> None:
-    lake.records.produce([bad, bad, bad])
-    with pytest.raises(DataError, match=r"Bad record in topic .*, partition 0, offset 0"):
-        lake.records.drain(lake.task(props))
-    with pytest.raises(ConnectError, match=r"errors\.tolerance\.limit"):
-        lake.records.drain(lake.task({**props, "errors.tolerance": "all", "errors.tolerance.limit": "2"}))
-    task = lake.task({**props, **queue_of(lake)})
-    lake.records.drain(task)
-    assert len(dead_letters(lake.bootstrap, f"{lake.topic}-dlq")) == 3
-    lake.records.produce([{"id": 2, "k": "a"}])
-    lake.records.drain(task)
-    assert lake.rows() == [{"id": 2, "k": "a"}]
-
-
 def test_a_value_for_which_iceberg_cannot_widen_a_column_is_a_bad_record(lake: IcebergLake) -> None:
     def typed(number: int, kind: str, value: Any) -> dict[str, Any]:
         fields = [{"field": "id", "type": "int64"}, {"field": "v", "type": kind, "optional": True}]
         return {"schema": {"type": "struct", "fields": fields}, "payload": {"id": number, "v": value}}
 
-    task = lake.task({**ENVELOPED, **queue_of(lake)})
+    task = lake.task({**lake.queue(), **ENVELOPED})
     lake.records.produce([typed(1, "int32", 7)])
     lake.records.drain(task)
     lake.records.produce([typed(2, "double", 0.5), typed(3, "float", 0.5)])
@@ -130,7 +94,7 @@ def test_columns_that_are_not_to_change_leave_out_new_fields_and_no_record(
         fields = [{"field": "id", "type": "int64"}, {"field": "v", "type": kind, "optional": True}]
         return {"schema": {"type": "struct", "fields": fields}, "payload": {"id": number, "v": value}}
 
-    kept = {"iceberg.tables.evolve-schema-enabled": "false", **queue_of(lake)}
+    kept = {"iceberg.tables.evolve-schema-enabled": "false", **lake.queue()}
     with_schema = lake.task({**kept, **ENVELOPED})
     lake.records.produce([typed(1, "int32", 7)])
     lake.records.drain(with_schema)
@@ -162,7 +126,7 @@ def test_a_value_for_which_there_can_be_no_folder_is_a_bad_record_and_odd_ones_a
 
     by_default = {"iceberg.tables.default-partition-by": divided}
     by_field = {"partitioner.class": "FieldPartitioner", "partition.field.name": divided}
-    task = lake.task({**(by_default if "(" in divided else by_field), **queue_of(lake)})
+    task = lake.task({**(by_default if "(" in divided else by_field), **lake.queue()})
     odd = ["", "__HIVE_DEFAULT_PARTITION__", None, "null", "y" * 230, "ü" * 40, "a/b=c"]
     for load in range(2):
         lake.records.produce([record(10 * load + number, value) for number, value in enumerate(odd)])
@@ -177,7 +141,7 @@ def test_a_value_for_which_there_can_be_no_folder_is_a_bad_record_and_odd_ones_a
 
 @pytest.mark.parametrize("first", [*thorough({"id": 1, "a": 2}), {"id": 1, "_pos": 3}])
 def test_a_name_that_iceberg_has_for_itself_is_that_of_a_bad_record(lake: IcebergLake, first: dict[str, Any]) -> None:
-    task = lake.task(queue_of(lake))
+    task = lake.task(lake.queue())
     names = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")
     lake.records.produce([first, {"id": 2, "_x": 1, ".y": 2, "_Z": {"_pos": 1}}])
     lake.records.drain(task)
@@ -225,7 +189,7 @@ def made_by_another(lake: IcebergLake, fields: Sequence[tuple[str, Any, bool]]) 
 def test_a_value_that_a_table_of_others_does_not_allow_is_that_of_a_bad_record(lake: IcebergLake) -> None:
     struct = {"type": "struct", "fields": [{"id": 9, "name": "a", "type": "long", "required": True}]}
     made_by_another(lake, [("id", "long", True), ("v", "string", True), ("u", "uuid", False), ("of", struct, False)])
-    task = lake.task(queue_of(lake))
+    task = lake.task(lake.queue())
     one = "00000000-0000-0000-0000-00000000000a"
     for load in range(2):
         bad = [{"id": 2}, {"v": "x"}, {"id": 4, "v": "x", "u": "abc"}, {"id": 5, "v": "x", "of": {"a": None}}]
