@@ -61,7 +61,6 @@ FRAGMENTS: Final = {
     "worker/runtime/entry.py": _ENTRY,
     "worker/security/principals.py": _LEAF,
     "worker/stores/offset/store.py": _CONTRACT,
-    "worker/supervisor/memory_limit.py": "a limit of its own, which nothing else of the supervisor knows",
     "worker/unit.py": _LEAF,
 }
 """The modules that are short, and why each is one."""

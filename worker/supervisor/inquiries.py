@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from worker.messages import messages
 from worker.messages.messages import Report
-from worker.supervisor.listener import Listener
 from worker.supervisor.notices import Answered, AnsweredInPart, Notice
+from worker.supervisor.pipe import Listener
 from worker.supervisor.process import Child, Launcher, log_record
 
 __all__ = ["Inquiries", "ask"]

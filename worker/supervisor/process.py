@@ -1,7 +1,8 @@
 """Starts, commands, hears and ends children: the processes of connectors, tasks and inquiries.
 
 They are forked by a server that has done the imports and holds no Kafka client, so a child starts in milliseconds. A
-child has ended when nothing that it started is left. For tests, :class:`ThreadLauncher` runs the same in a thread.
+child has ended when nothing that it started is left; one that exceeds the limit of memory is ended. For tests,
+:class:`ThreadLauncher` runs the same in a thread.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Final, Protocol
@@ -28,10 +29,12 @@ from worker.supervisor.plugin_homes import PluginHomes
 
 __all__ = [
     "LOST_PLACE",
+    "MEMORY_LIMIT",
     "Child",
     "ChildMain",
     "ForkServerLauncher",
     "Launcher",
+    "MemoryLimit",
     "Piped",
     "Stillborn",
     "ThreadLauncher",
@@ -424,3 +427,41 @@ class ThreadLauncher:
 
     def close(self) -> None:
         """Do nothing: no thread is started ahead."""
+
+
+MEMORY_LIMIT: Final = "process.memory.max.bytes"
+"""The config key of the limit."""
+_INTERVAL: Final = 1.0
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_RESIDENT: Final = 1
+
+
+class MemoryLimit:
+    """A limit in bytes for each process; 0 is none. Used by one thread."""
+
+    def __init__(self, limit: int, now: Callable[[], float] = time.monotonic) -> None:
+        self.limit = limit
+        self._now = now
+        self._looked = now()
+
+    @property
+    def next_look(self) -> float | None:
+        """When to check again; ``None`` without a limit."""
+        return self._looked + _INTERVAL if self.limit else None
+
+    def exceeded(self, processes: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """If a check is due, yield the processes that exceed the limit, each with its bytes."""
+        if self.next_look is None or self._now() < self.next_look:
+            return
+        self._looked = self._now()
+        for pid in processes:
+            if (used := _resident(pid)) > self.limit:
+                yield pid, used
+
+
+def _resident(pid: int) -> int:
+    """Return the resident bytes of a process; 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[_RESIDENT]) * _PAGE
+    except (OSError, IndexError):
+        return 0

@@ -38,8 +38,6 @@ from worker.processes.stacks import last_words
 from worker.supervisor.hosts.hosts import Hosts, RunUnit
 from worker.supervisor.inquiries import Inquiries
 from worker.supervisor.lifecycle import Event, Phase, ProcessEvent, ProcessPhase
-from worker.supervisor.listener import Listener
-from worker.supervisor.memory_limit import MEMORY_LIMIT, MemoryLimit
 from worker.supervisor.notices import (
     Hangs,
     Launched,
@@ -50,7 +48,8 @@ from worker.supervisor.notices import (
     Rested,
     noticed,
 )
-from worker.supervisor.process import Child, Launcher, log_record
+from worker.supervisor.pipe import Listener
+from worker.supervisor.process import MEMORY_LIMIT, Child, Launcher, MemoryLimit, log_record
 from worker.supervisor.running_unit import RunningUnit
 from worker.unit import Unit
 

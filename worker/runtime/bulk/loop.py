@@ -37,9 +37,8 @@ from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.bulk.loads import Loads
 from worker.runtime.bulk.partitions import MADE_AGAIN, MadeAgainError, Partitions
 from worker.runtime.bulk.plan import Plan
-from worker.runtime.bulk.rotation import Rotation
+from worker.runtime.bulk.rotation import RecordWindows, Rotation
 from worker.runtime.bulk.sizes import OffsetSizes
-from worker.runtime.bulk.windows import RecordWindows
 from worker.runtime.clients import Clients, Publisher
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics

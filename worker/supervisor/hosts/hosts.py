@@ -15,8 +15,7 @@ from worker.processes.stacks import Silence
 from worker.supervisor.hosts.blame import Blame
 from worker.supervisor.hosts.host import Host
 from worker.supervisor.hosts.load import Load
-from worker.supervisor.hosts.placement import Crowd, Group, Isolation, group_of, place_for, placed
-from worker.supervisor.hosts.vacancies import Vacancies
+from worker.supervisor.hosts.placement import Crowd, Group, Isolation, Vacancies, group_of, place_for, placed
 from worker.supervisor.process import Child, Launcher, log_record
 from worker.unit import Unit
 

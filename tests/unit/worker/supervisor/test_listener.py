@@ -10,8 +10,7 @@ from multiprocessing.connection import Pipe
 import pytest
 
 from worker.messages import messages
-from worker.supervisor.listener import Listener
-from worker.supervisor.pipe import WorkerEnd
+from worker.supervisor.pipe import Listener, WorkerEnd
 
 DEADLINE = 10.0
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipment.examples import examples
-from worker.supervisor.hosts.placement import ROOM, Group, place_for, placed
-from worker.supervisor.hosts.vacancies import Vacancies
+from worker.supervisor.hosts.placement import ROOM, Group, Vacancies, place_for, placed
 from worker.unit import Unit
 
 AUTO = Group("auto")

@@ -18,9 +18,8 @@ from connect.internals.chain.raw_records import RawRecord
 from connect.internals.chain.tolerance import Stage
 from connect.offset_set import OffsetSet
 from connect.transformation import Transformation
-from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
+from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode, adjusted_name
 from connectors.spark.decoding.failures import FAILURE_ROWS, Examiner, failures_of
-from connectors.spark.decoding.field_names import adjusted_name
 from connectors.spark.decoding.report import LoadStop, Report
 from connectors.spark.schema import Evolution, KafkaColumns
 

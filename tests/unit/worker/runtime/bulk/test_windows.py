@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.data import TopicPartition
-from worker.runtime.bulk.windows import RecordWindows
+from worker.runtime.bulk.rotation import RecordWindows
 
 HOUR = 3_600_000
 NOW = 1_790_000_000_000
