@@ -1,7 +1,7 @@
 """A real Apache Kafka Connect worker, distributed or standalone, with its files in its own folder.
 
-Its jars are pinned in ``java_connect.jars`` and kept beside those of the embedded broker; those of Debezium's connectors,
-the peers of the tests of change data capture, in ``debezium_*.jars``.
+Its jars are pinned in ``java_connect.jars`` and kept beside those of the embedded broker, those of Debezium's
+connectors, with which change data capture is compared, in ``debezium_*.jars``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def resolve_java_connect() -> JavaConnectJars:
 
 
 def with_debezium(jars: JavaConnectJars, database: str) -> JavaConnectJars:
-    """Return the jars with Debezium's connector for ``postgres``, ``mysql``, ``mariadb`` or ``mongodb`` as the plugin."""
+    """Return the jars with Debezium's connector for postgres, mysql, mariadb or mongodb as the plugin."""
     lock = read_lock(_LOCK.with_name(f"debezium_{database}.jars"))
     return replace(jars, plugin=tuple(resolve_jars(lock, home=sluice_home())))
 
