@@ -1,6 +1,7 @@
 """A real Apache Kafka Connect worker, distributed or standalone, with its files in its own folder.
 
-Its jars are pinned in ``java_connect.jars`` and kept beside those of the embedded broker.
+Its jars are pinned in ``java_connect.jars`` and kept beside those of the embedded broker, those of Debezium's
+connectors, with which change data capture is compared, in ``debezium_*.jars``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from equipment.waiting import wait_until
 from worker.embedded.broker.archive import ClassArchive, class_archive, keep_archive
 from worker.embedded.ports import HOST
 
-__all__ = ["DEFAULT_JVM", "QUICK_JVM", "JavaConnect", "JavaConnectJars", "resolve_java_connect"]
+__all__ = ["DEFAULT_JVM", "QUICK_JVM", "JavaConnect", "JavaConnectJars", "resolve_java_connect", "with_debezium"]
 
 QUICK_JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 """For tests: a small heap, and no compiler that is still working when the test is over."""
@@ -65,6 +66,12 @@ def resolve_java_connect() -> JavaConnectJars:
     paths = dict(zip(lock, resolve_jars(lock, home=sluice_home()), strict=True))
     plugin = tuple(path for jar, path in paths.items() if jar.artifact == _PLUGIN)
     return JavaConnectJars(java, tuple(path for path in paths.values() if path not in plugin), plugin)
+
+
+def with_debezium(jars: JavaConnectJars, database: str) -> JavaConnectJars:
+    """Return the jars with Debezium's connector for postgres, mysql, mariadb or mongodb as the plugin."""
+    lock = read_lock(_LOCK.with_name(f"debezium_{database}.jars"))
+    return replace(jars, plugin=tuple(resolve_jars(lock, home=sluice_home())))
 
 
 class JavaConnect:
@@ -199,7 +206,7 @@ class JavaConnect:
             return False
 
     def _lay_out(self, jars: JavaConnectJars) -> None:
-        plugin = self.folder / "plugins" / _PLUGIN
+        plugin = self.folder / "plugins" / "plugin"
         plugin.mkdir(parents=True, exist_ok=True)
         for jar in jars.plugin:
             shutil.copy(jar, plugin)
