@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import orjson
 
@@ -39,6 +39,7 @@ _CONFLICT: Final = 409
 _MISSING: Final = 404
 _PASSING: Final = frozenset({429, 500, 502, 503, 504})
 _BLOCKED: Final = "cluster_block_exception"
+_Key: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def _in_order(judged: Iterable[Verdict]) -> Iterable[Verdict]:
 
     Those with versions need not be: the cluster keeps the highest.
     """
-    repeated: set[tuple[str, str]] = set()
+    repeated: set[_Key] = set()
     for verdict in judged:
         operation = verdict.operation
         key = operation.key
@@ -136,21 +137,28 @@ def _in_order(judged: Iterable[Verdict]) -> Iterable[Verdict]:
 
 
 class BulkQueue:
-    """Operations that are not done yet: in line, under way, or waiting to be tried again."""
+    """Operations that are not done yet: in line, under way, or waiting to be tried again.
+
+    An operation whose document is under way is parked until it is done, and so are later ones on that document. So each
+    is looked at twice at most, however many there are on one document.
+    """
 
     def __init__(self, most: int, most_bytes: int, linger: float) -> None:
         self._most = most
         self._most_bytes = most_bytes
         self._linger = linger
         self._line: deque[tuple[float, Operation]] = deque()
+        self._parked: dict[_Key, deque[Operation]] = {}
+        self._released: deque[_Key] = deque()
         self._again: list[tuple[float, int, tuple[Operation, ...]]] = []
-        self._held: dict[tuple[str, str], int] = {}
+        self._held: dict[_Key, int] = {}
         self._flying: dict[int, Bulk] = {}
         self._numbers = itertools.count()
 
     def __len__(self) -> int:
         waiting = sum(len(operations) for _, _, operations in self._again)
-        return len(self._line) + waiting + sum(len(bulk.operations) for bulk in self._flying.values())
+        parked = sum(map(len, self._parked.values()))
+        return len(self._line) + parked + waiting + sum(len(bulk.operations) for bulk in self._flying.values())
 
     @property
     def flying(self) -> int:
@@ -165,10 +173,8 @@ class BulkQueue:
         """Return the next request that may be sent; with ``flushes`` none waits for more operations."""
         if self._again and self._again[0][0] <= now:
             return self._launched(heapq.heappop(self._again)[2])
-        if not self._line:
-            return None
-        is_old = now - self._line[0][0] >= self._linger
-        if not (flushes or is_old or len(self._line) >= self._most):
+        is_due = flushes or len(self._line) >= self._most or bool(self._released)
+        if not is_due and not (self._line and now - self._line[0][0] >= self._linger):
             return None
         chosen = self._chosen()
         if not chosen:
@@ -196,60 +202,84 @@ class BulkQueue:
         self._held[key] -= 1
         if not self._held[key]:
             del self._held[key]
+            if key in self._parked:
+                self._released.append(key)
 
     def again(self, operations: Iterable[Operation], due: float) -> None:
         """Have operations tried again at a time; those on the same documents wait for them."""
-        self._again_once(tuple(operations), due)
+        given = tuple(operations)
+        if given:
+            heapq.heappush(self._again, (due, next(self._numbers), given))
 
     def halve(self, bulk: Bulk, now: float) -> None:
         """Have the operations of a request sent in two: the second half goes to the head of the line."""
         middle = len(bulk.operations) // 2
-        self._again_once(bulk.operations[:middle], now)
-        for operation in bulk.operations[middle:]:
+        first, second = bulk.operations[:middle], bulk.operations[middle:]
+        self.again(first, now)
+        kept = {operation.key for operation in first}
+        for operation in reversed(second):
+            key = operation.key
+            if key is not None and (key in kept or key in self._parked):
+                self._parked.setdefault(key, deque()).appendleft(operation)
+            else:
+                self._line.appendleft((now - self._linger, operation))
+        for operation in second:
             self.done(operation)
-        self._line.extendleft((now - self._linger, operation) for operation in reversed(bulk.operations[middle:]))
 
     def forget(self, partitions: Collection[TopicPartition] | None = None) -> None:
         """Drop the operations of partitions, or all; what is under way goes on, and its outcome counts for nothing."""
         if partitions is None:
-            self._line.clear()
-            self._again.clear()
-            self._held.clear()
-            self._flying.clear()
+            for waiting in (self._line, self._again, self._held, self._flying, self._parked, self._released):
+                waiting.clear()
             return
         gone = set(partitions)
         self._line = deque(each for each in self._line if each[1].record.origin not in gone)
+        parked = {key: deque(op for op in ops if op.record.origin not in gone) for key, ops in self._parked.items()}
+        self._parked = {key: operations for key, operations in parked.items() if operations}
+        self._released = deque(key for key in self._released if key in self._parked)
         again, self._again = self._again, []
         for due, _, operations in again:
             for operation in operations:
                 if operation.record.origin in gone:
                     self.done(operation)
-            self._again_once(tuple(each for each in operations if each.record.origin not in gone), due)
-
-    def _again_once(self, operations: tuple[Operation, ...], due: float) -> None:
-        if operations:
-            heapq.heappush(self._again, (due, next(self._numbers), operations))
+            self.again((each for each in operations if each.record.origin not in gone), due)
 
     def _chosen(self) -> list[Operation]:
-        """Take operations from the line; one whose document is under way stays, and so do later ones on it."""
+        """Take operations that were parked and may go on, and then those in line, in their order."""
         chosen: list[Operation] = []
-        passed: list[tuple[float, Operation]] = []
-        blocked: set[tuple[str, str]] = set()
-        size = 0
+        size = self._unparked(chosen)
         while self._line and len(chosen) < self._most:
             operation = self._line[0][1]
             key = operation.key
-            if key is not None and (key in self._held or key in blocked):
-                blocked.add(key)
-                passed.append(self._line.popleft())
+            if key is not None and (key in self._held or key in self._parked):
+                self._line.popleft()
+                self._parked.setdefault(key, deque()).append(operation)
                 continue
             size += len(operation.data)
             if chosen and 0 <= self._most_bytes < size:
                 break
             self._line.popleft()
             chosen.append(operation)
-        self._line.extendleft(reversed(passed))
         return chosen
+
+    def _unparked(self, chosen: list[Operation]) -> int:
+        """Take operations on documents that are free again, as many as fit; return their size in bytes."""
+        size = 0
+        while self._released and len(chosen) < self._most:
+            key = self._released[0]
+            operations = self._parked[key]
+            while operations and len(chosen) < self._most:
+                size += len(operations[0].data)
+                if chosen and 0 <= self._most_bytes < size:
+                    break
+                chosen.append(operations.popleft())
+            if not operations:
+                del self._parked[key]
+            elif not any(each.key == key for each in chosen[-1:]):
+                # There was no room for any of them: they are the first next time.
+                return size
+            self._released.popleft()
+        return size
 
     def _hold(self, operation: Operation) -> None:
         key = operation.key

@@ -162,7 +162,10 @@ class Documents:
         if record.value_schema is None:
             return record.value
         write = self.writer(record.value_schema)
-        return record.value if write is None else write(record.value)
+        try:
+            return record.value if write is None else write(record.value)
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"The value does not fit its schema: {error}") from error
 
     def _with_timestamp(self, record: SinkRecord, value: Any) -> Any:
         """Return the value with the field that every document of a data stream has."""
