@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import orjson
 
-from connect.errors import ConnectError, DataError, RetriableError
+from connect.errors import ConnectError, RetriableError
 from connect.kits.http.client import HttpClient
 from connect.kits.http.messages import NoAnswerError, Request, Response
 from connect.kits.http.retries import Backoff, retry_after
@@ -54,10 +54,8 @@ class Cluster:
     sign: Sign
     backoff: Backoff
     max_retries: int
-    wait: Callable[[float], bool]
-    """Waits, and returns whether the task may go on."""
-
     node: int = 0
+    failures: int = 0
 
     def turn(self) -> None:
         """Ask the next node from now on."""
@@ -104,23 +102,22 @@ class Cluster:
         raise ConnectError(f"The cluster refuses to {what}: {refusal(answer)}. Grant the right, or make it by hand.")
 
     def _ask(self, method: str, path: str, body: object = None) -> Response:
-        """Send a request, and again while it may succeed later."""
+        """Send a request. Raises ``RetriableError`` if it may succeed later, and in the end ``ConnectError``."""
         data = None if body is None else orjson.dumps(body)
-        tries = 0
-        while True:
-            tries += 1
-            asked: float | None = None
-            try:
-                request = Request(method, self.nodes[self.node] + path, JSON if data is not None else {}, data)
-                answer = self.client.send(self.sign(request))
-            except NoAnswerError as error:
-                reason = str(error)
-                self.turn()
-            else:
-                if not is_passing(answer):
-                    return answer
-                reason, asked = refusal(answer), retry_after(answer.headers, time.time())
-            if tries > self.max_retries:
-                raise DataError(f"{reason} It was tried {tries} times (max.retries).") from None
-            if not self.wait(self.backoff.seconds(tries) if asked is None else asked):
-                raise RetriableError("The task is to stop or to pause; what it has not sent yet stays.")
+        asked: float | None = None
+        try:
+            request = Request(method, self.nodes[self.node] + path, JSON if data is not None else {}, data)
+            answer = self.client.send(self.sign(request))
+        except NoAnswerError as error:
+            reason = str(error)
+            self.turn()
+        else:
+            if not is_passing(answer):
+                self.failures = 0
+                return answer
+            reason, asked = refusal(answer), retry_after(answer.headers, time.time())
+        self.failures += 1
+        if self.failures > self.max_retries:
+            raise ConnectError(f"{reason} It was tried {self.failures} times (max.retries).")
+        wait = self.backoff.seconds(self.failures) if asked is None else asked
+        raise RetriableError(f"{reason.rstrip('.')}; retrying in {wait:.1f} s.", retry_after=wait)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from connect.config import LOW, MEDIUM, ConfigRuleError, Long, Password, between, matches, non_empty, option
 from connect.errors import ConfigError
 from connect.internals.extras import missing_extra
+from connect.kits.http.aws_signature import AwsAccount
 from connectors.elasticsearch.resources import ResourceNames
 from connectors.elasticsearch.sink_config import (
     ERRORS,
@@ -217,6 +218,23 @@ class OpenSearchSinkConfig(SearchSinkConfig, tls_prefix=""):
                     "aws.region",
                     "connection.username",
                 )
+
+    @property
+    def aws_account(self) -> AwsAccount | None:
+        """Who signs requests; None if they are not signed."""
+        if self.aws_region is None or self.aws_service_signing_name is None:
+            return None
+        secret = self.aws_secret_access_key
+        return AwsAccount(
+            self.aws_region,
+            self.aws_service_signing_name,
+            self.aws_access_key_id,
+            None if secret is None else secret.value,
+            self.aws_sts_role_arn,
+            self.aws_sts_role_session_name or "sluice",
+            self.aws_sts_role_session_duration,
+            self.aws_sts_role_external_id,
+        )
 
     @property
     def _existing(self) -> str:

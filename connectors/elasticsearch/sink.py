@@ -6,11 +6,13 @@ import gzip
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
 from connect.data import SinkBatch, SinkRecord, TopicPartition, Type
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.internals.crash import crash_point
+from connect.kits.http.aws_signature import aws_signature
 from connect.kits.http.client import HttpClient
 from connect.kits.http.messages import NoAnswerError, Request, Response
 from connect.kits.http.retries import retry_after
@@ -22,7 +24,6 @@ from connectors.elasticsearch.documents import Documents, LeftOut, Operation, Re
 from connectors.elasticsearch.elasticsearch_config import ElasticsearchSinkConfig
 from connectors.elasticsearch.mappings import mapping_of
 from connectors.elasticsearch.opensearch_config import OpenSearchSinkConfig
-from connectors.elasticsearch.signing import aws_signature, unsigned
 from connectors.elasticsearch.sink_config import Behavior, SearchSinkConfig
 
 __all__ = [
@@ -68,9 +69,7 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
         connections = config.max_in_flight_requests
         self._client = HttpClient(config.client_settings(connections + 1), config.credentials)
         self._sign = self._signature()
-        self._cluster = Cluster(
-            self._client, config.nodes, self._sign, config.backoff, config.max_retries, self.context.wait
-        )
+        self._cluster = Cluster(self._client, config.nodes, self._sign, config.backoff, config.max_retries)
         self._senders: Senders[Bulk] = Senders(self._client, connections, "bulk")
         self._queue = BulkQueue(config.batch_size, config.bulk_size_bytes, config.linger_ms / 1000)
         self._prepared: set[str] = set()
@@ -121,7 +120,7 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
             self._senders.close()
 
     def _signature(self) -> Sign:
-        return unsigned
+        return _unsigned
 
     # -- records ---------------------------------------------------------------------------------------------------
 
@@ -157,9 +156,6 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
             self._mapped.add(name)
         try:
             self._cluster.prepare(operation.resource, mapping, self._template())
-        except DataError as error:
-            self._mapped.discard(name)
-            raise ConnectError(str(error)) from error
         except BaseException:
             self._mapped.discard(name)
             raise
@@ -288,7 +284,10 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
             )
         for operation in operations:
             operation.tries += 1
-            self._prepare(operation)
+        # An index that was deleted meanwhile is made again; if that cannot be now, the next attempt does it.
+        with suppress(RetriableError):
+            for operation in operations:
+                self._prepare(operation)
         wait = self.config.backoff.seconds(tries) if asked is None else asked
         _log.info("Trying %d documents again in %.1f s: %s", len(operations), wait, self._client.hide(reason))
         self._queue.again(operations, time.monotonic() + wait)
@@ -334,6 +333,10 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
         return f" The last reason: {self._client.hide(self._reason)}" if self._reason else ""
 
 
+def _unsigned(request: Request) -> Request:
+    return request
+
+
 def _is_own_version(verdict: Verdict) -> bool:
     """Whether the document has the very version that was to be written: it was, before a restart."""
     version = verdict.operation.version
@@ -352,7 +355,8 @@ class OpenSearchSinkTask(SearchSinkTask[OpenSearchSinkConfig]):
     """Writes to OpenSearch, or to Elasticsearch with OpenSearch's options."""
 
     def _signature(self) -> Sign:
-        return unsigned if self.config.aws_region is None else aws_signature(self.config)
+        account = self.config.aws_account
+        return _unsigned if account is None else aws_signature(account)
 
     def _template(self) -> str | None:
         return self.config.data_streams_existing_index_template_name

@@ -261,5 +261,6 @@ class SearchSinkConfig(ClusterConfig):
 
 
 def mapped_resources(items: tuple[str, ...], *, is_data_stream: bool) -> Mapping[str, Resource]:
+    """Return the existing resources of topics, from items such as ``orders:all-orders``."""
     pairs = (item.partition(":") for item in items)
     return {topic: Resource(name, is_data_stream, is_ours=False) for topic, _, name in pairs}
