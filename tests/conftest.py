@@ -26,6 +26,7 @@ from equipment.servers.hdfs import HdfsServer, running_hdfs
 from equipment.servers.lease import Database, Server, leased_server, new_database
 from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
 from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
+from equipment.servers.search_servers import SearchServer, running_search_server
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
 from equipment.workers.shared_spark import SharedJava
 from equipment.workers.small_spark import SPARK_ENVIRON, end_spark, prepare_spark
@@ -282,6 +283,17 @@ def hdfs() -> Iterator[HdfsServer]:
             if os.environ.get("CI") == "true":
                 raise
             pytest.skip(f"no HDFS here: {error}")
+        yield server
+
+
+@pytest.fixture(scope="session", params=["opensearch", *thorough("elasticsearch")])
+def search(request: pytest.FixtureRequest) -> Iterator[SearchServer]:
+    """A cluster of one node. Where it cannot be had the test is skipped."""
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(running_search_server(request.param))
+        except ConnectError as error:
+            pytest.skip(f"no {request.param} here: {error}")
         yield server
 
 

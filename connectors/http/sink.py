@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
 from typing import Final
 
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
-from connect.kits.http.client import HttpClient
 from connect.kits.http.messages import NoAnswerError, Response
 from connect.kits.http.retries import retry_after
+from connect.kits.http.senders import Answered, Senders
 from connect.sink import SinkConnector, SinkTask
 from connectors.http.background import LOOK
 from connectors.http.charset import shown_body
@@ -36,13 +34,6 @@ _GRACE: Final = 0.5
 """Seconds that a stopping task waits for requests under way: answered ones need not be sent again."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    job: Job
-    response: Response | None
-    error: Exception | None
-
-
 @dataclass(slots=True)
 class _Progress:
     """The progress of a batch that is put again: which records were sent, and how often others were tried."""
@@ -58,33 +49,6 @@ class _Progress:
         self.due = {position: due for position, due in self.due.items() if position[0] not in gone}
 
 
-class _Senders:
-    """Threads that send requests and report the outcomes."""
-
-    def __init__(self, client: HttpClient, count: int, keep: int) -> None:
-        self._client = client
-        self._keep = keep
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self.outcomes: SimpleQueue[_Outcome] = SimpleQueue()
-        self._threads = [threading.Thread(target=self._run, name=f"http {n}", daemon=True) for n in range(count)]
-        for thread in self._threads:
-            thread.start()
-
-    def send(self, job: Job) -> None:
-        self._jobs.put(job)
-
-    def close(self) -> None:
-        for _ in self._threads:
-            self._jobs.put(None)
-
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            try:
-                self.outcomes.put(_Outcome(job, self._client.send(job.request, keep=self._keep), None))
-            except Exception as error:
-                self.outcomes.put(_Outcome(job, None, error))
-
-
 class HttpSinkTask(SinkTask[HttpSinkConfig]):
     """Sends the records of each batch, and returns when all have been accepted or given up.
 
@@ -97,7 +61,9 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
         config = self.config
         self._requests = SinkRequests(config)
         self._client = http_client(config, most_connections=config.http_max_in_flight)
-        self._senders = _Senders(self._client, config.http_max_in_flight, config.http_response_report_bytes)
+        self._senders: Senders[Job] = Senders(
+            self._client, config.http_max_in_flight, "http", config.http_response_report_bytes
+        )
         self._progress = _Progress()
         self._in_flight: dict[Position, Job] = {}
         self._is_put_again = False
@@ -171,7 +137,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                 lanes.again(job, due)
                 continue
             self._in_flight[job.position] = job
-            self._senders.send(job)
+            self._senders.send(job, job.request)
 
     def _stop_early(self, lanes: Lanes, why: str) -> None:
         deadline = time.monotonic() + _GRACE
@@ -180,9 +146,8 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
         raise RetriableError(f"{why}; the remaining records are sent with the next put.", retry_after=0.01)
 
     def _take_outcome(self, lanes: Lanes, seconds: float) -> None:
-        try:
-            outcome = self._senders.outcomes.get(timeout=seconds)
-        except Empty:
+        outcome = self._senders.take(seconds)
+        if outcome is None:
             return
         job = outcome.job
         known = self._in_flight.pop(job.position, None) is job
@@ -194,7 +159,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             else:
                 lanes.again(job, self._progress.due[job.position])
 
-    def _judged(self, job: Job, outcome: _Outcome) -> bool:
+    def _judged(self, job: Job, outcome: Answered[Job]) -> bool:
         """Return whether a job is done, because its records were accepted or are given up; otherwise it must be
         repeated.
         """

@@ -30,7 +30,7 @@ DOORS: Final = {
     "bcrypt": ["worker/security"],
     "azure": ["connect/kits/objects/azure.py"],
     "boto3": ["connect/kits/objects/s3.py"],
-    "botocore": ["connect/kits/objects/s3.py"],
+    "botocore": ["connect/kits/objects/s3.py", "connect/kits/http/aws_signature.py"],
     "click": ["worker/cli"],
     "cronsim": ["worker"],
     "cryptography": ["connect/internals/tls"],

@@ -1,0 +1,163 @@
+"""A sink of Elasticsearch whose worker, task and server are killed while keys change and are deleted.
+
+At the end each document is what the last record of its key says, whichever way documents are written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import Producer
+
+from connect.errors import ConnectError
+from equipment.brokers.topics import create_topic, ordered_producer
+from equipment.servers.search_servers import SearchServer, running_search_server
+from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(1800)]
+
+KILLS: Final = int(os.environ.get("SLUICE_SEARCH_KILLS", "0")) or 3
+VICTIMS: Final = ("worker", "server", "task")
+PATIENCE: Final = 120.0
+_KEYS: Final = 200
+_WAYS: Final = {
+    "insert": {"write.method": "insert"},
+    "upsert": {"write.method": "upsert"},
+}
+
+
+@pytest.fixture
+def server() -> Iterator[SearchServer]:
+    """A server of this test alone, which is killed."""
+    try:
+        with running_search_server("opensearch") as server:
+            yield server
+    except ConnectError as error:
+        pytest.skip(f"no opensearch here: {error}")
+
+
+class Writer:
+    """Produces changes of keys, and knows what the last of each says."""
+
+    def __init__(self, bootstrap: str, topic: str, seed: int) -> None:
+        self._producer: Producer = ordered_producer(bootstrap)
+        self._topic = topic
+        self._random = random.Random(seed)
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self.last: dict[str, dict[str, Any]] = {}
+        self.changes = 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        self._end.set()
+        self._thread.join(PATIENCE)
+        self._producer.flush(PATIENCE)
+
+    def _write(self) -> None:
+        while not self._end.wait(0.01):
+            key = f"key {self._random.randrange(_KEYS)}"
+            value = None if self._random.random() < 0.2 else {"n": self.changes, "key": key}
+            self._producer.produce(self._topic, None if value is None else json.dumps(value), key)
+            self._producer.poll(0)
+            self.changes += 1
+            if value is None:
+                self.last.pop(key, None)
+            else:
+                self.last[key] = value
+
+
+@pytest.fixture
+def sinks(cluster: Callable[..., Cluster], server: SearchServer, bootstrap: str, topic: str) -> Cluster:
+    """A sink for each way to write, to an index of its own."""
+    create_topic(bootstrap, topic, 3)
+    made = cluster(1).start()
+    for way, props in _WAYS.items():
+        made.create(
+            f"{way}-{topic}",
+            "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector",
+            **{
+                "topics": topic,
+                "connection.url": server.url,
+                "index.name.template": way,
+                "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+                "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+                "value.converter.schemas.enable": "false",
+                "schema.ignore": "true",
+                "behavior.on.null.values": "delete",
+                "read.timeout.ms": "10000",
+                "max.retries": "100",
+                "retry.backoff.ms": "100",
+                "batch.size": "20",
+                "max.buffered.records": "1000",
+                **props,
+            },
+        )
+    return made
+
+
+def test_documents_are_what_the_last_records_say(
+    sinks: Cluster, server: SearchServer, bootstrap: str, topic: str
+) -> None:
+    seed = int(os.environ.get("SLUICE_SEARCH_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+    print(f"SLUICE_SEARCH_SEED={seed}")
+    chosen = random.Random(seed)
+    writer = Writer(bootstrap, topic, seed)
+    writer.start()
+    wait_for_more(server, writer)
+    victims = [*VICTIMS, *(chosen.choice(VICTIMS) for _ in range(KILLS))][:KILLS]
+    for number, victim in enumerate(victims, 1):
+        threading.Event().wait(chosen.random())
+        kill(sinks, server, victim, f"{chosen.choice(list(_WAYS))}-{topic}")
+        wait_for_more(server, writer)
+        print(f"kill {number}: {victim}, {writer.changes} changes")
+    writer.end()
+    for way in _WAYS:
+        wait_until(
+            f"{way}: the documents are those of the last records", lambda way=way: found(server, way) == writer.last
+        )
+
+
+def found(server: SearchServer, index: str) -> dict[str, Any]:
+    return server.documents(index)
+
+
+def wait_for_more(server: SearchServer, writer: Writer) -> None:
+    """Wait until what was produced by now has arrived by each way."""
+    least = writer.changes
+    for way in _WAYS:
+        wait_until(f"{way} goes on", lambda way=way: newest(server, way) >= least, PATIENCE)
+
+
+def newest(server: SearchServer, index: str) -> int:
+    return max((document["n"] for document in server.documents(index).values()), default=-1)
+
+
+def kill(cluster: Cluster, server: SearchServer, victim: str, name: str) -> None:
+    (worker,) = cluster.workers
+    match victim:
+        case "worker":
+            worker.kill()
+            cluster.start()
+        case "server":
+            server.kill()
+            server.start()
+        case _:
+            os.kill(worker.task_pid(name), signal.SIGKILL)
+            wait_until("the task has failed", lambda: state(cluster, name) == "FAILED", PATIENCE)
+            cluster.ask("POST", f"connectors/{name}/tasks/0/restart")
+
+
+def state(cluster: Cluster, name: str) -> str:
+    tasks = cluster.ask("GET", f"connectors/{name}/status")["tasks"]
+    return str(tasks[0]["state"]) if tasks else "NONE"
