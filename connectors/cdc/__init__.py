@@ -1,0 +1,1 @@
+"""Change data capture: the changes of databases as records, as Debezium sends them."""

@@ -1,0 +1,1 @@
+"""Changes of MySQL and MariaDB, read from their binary logs."""
