@@ -226,7 +226,6 @@ class Log:
         self._transaction.done += 1
 
     def _state(self, header: Header, query: Query, start: int) -> Iterator[LogEvent]:
-        self._thread = query.thread
         alone = self._transaction is None or not self._transaction.is_open
         if alone and not (self._is_mariadb and self._transaction):
             yield from self._open(header, start)
@@ -259,7 +258,7 @@ class Log:
         if table is None:
             if len(self._parsed) >= _MOST_MAPS:
                 self._parsed.clear()
-            table = self._parsed[body] = parse_table_map(body)
+            table = self._parsed[body] = parse_table_map(body, is_mariadb=self._is_mariadb)
         self._tables[table.table_id] = table
 
     def _rows(self, header: Header, body: bytes, start: int) -> RowsChanged:

@@ -13,28 +13,18 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
+from connect.kits.cdc.table_schemas import UNAVAILABLE
 from connectors.cdc.mysql.binlog import numbers
 from connectors.cdc.mysql.binlog.charsets import BINARY, text_decoder
 from connectors.cdc.mysql.binlog.errors import BinlogError
 from connectors.cdc.mysql.binlog.json_binary import apply_changes, json_text, packed_length
 from connectors.cdc.mysql.binlog.table_map import ColumnMap, FieldType
 
-__all__ = ["ABSENT", "ColumnPlan", "Row", "RowReader", "compiled_reader"]
+__all__ = ["ColumnPlan", "Row", "RowReader", "compiled_reader", "short_float"]
 
 Row: TypeAlias = tuple[Any, ...]
 """The values of a row in the order of its table's columns."""
 
-
-class _Absent:
-    """The value of a column that the log left out."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "ABSENT"
-
-
-ABSENT: Final = _Absent()
 
 _T: Final = FieldType
 _INTEGERS: Final[Mapping[tuple[int, bool], str]] = {
@@ -65,6 +55,8 @@ class ColumnPlan:
     """The name of its character set; ``binary`` for bytes."""
     values: tuple[str, ...] = ()
     """The values of an enum or a set."""
+    written: Callable[[bytes], str] | None = None
+    """Writes bytes as the server would, for types that the log has as mere bytes, such as MariaDB's UUID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +99,7 @@ def compiled_reader(
     ``images`` are one or two bit maps of the columns that the log has: of the row, or of the row before and after an
     update. With ``is_partial``, JSON documents after an update may be given as changes of those before.
     """
-    source = _Source(names={"ABSENT": ABSENT, "packed_length": packed_length, "apply_changes": apply_changes})
+    source = _Source(names={"UNAVAILABLE": UNAVAILABLE, "packed_length": packed_length, "apply_changes": apply_changes})
     source.add(0, "def read(data, pos, end):")
     source.add(1, "rows = []", "append = rows.append", "while pos < end:")
     for number, image in enumerate(images):
@@ -138,7 +130,7 @@ def _add_image(
     """Add the code of one row: straight if nothing in it is null, else column by column."""
     size = (len(present) + 7) // 8
     for index in sorted(set(range(len(plans))) - set(present)):
-        source.add(2, f"{prefix}{index} = ABSENT")
+        source.add(2, f"{prefix}{index} = UNAVAILABLE")
     source.add(2, f"nulls = int.from_bytes(data[pos:pos + {size}], 'little')", f"pos += {size}")
     documents = [index for index, plan in enumerate(plans) if plan.column.type == _T.JSON]
     pieces = [
@@ -188,7 +180,7 @@ def _piece(source: _Source, plan: ColumnPlan, target: str) -> _Piece:
     if letter := _INTEGERS.get((kind, plan.is_unsigned)):
         return _Piece(struct.calcsize(letter), letter)
     if kind in (_T.FLOAT, _T.DOUBLE):
-        return _Piece(4, "f", f"{source.name(_short_float)}({{0}})") if kind == _T.FLOAT else _Piece(8, "d")
+        return _Piece(4, "f", f"{source.name(short_float)}({{0}})") if kind == _T.FLOAT else _Piece(8, "d")
     if kind == _T.INT24:
         return _Piece(_INT24_BYTES, "3s", f"int.from_bytes({{0}}, 'little', signed={not plan.is_unsigned})")
     if kind == _T.NEWDECIMAL:
@@ -205,7 +197,9 @@ def _piece(source: _Source, plan: ColumnPlan, target: str) -> _Piece:
     if temporal := _TEMPORAL.get(kind):
         size, reader = temporal
         size += (length + 1) // 2
-        return _Piece(size, f"{size}s", f"{source.name(reader)}({{0}})")
+        # No date, such as 0000-00-00, is null, or 1970 where the column cannot be null.
+        otherwise = "" if column.is_nullable else " or 0"
+        return _Piece(size, f"{size}s", f"{source.name(reader)}({{0}}){otherwise}")
     return _Piece(statements=tuple(_variable(source, plan, target)))
 
 
@@ -220,7 +214,7 @@ _TEMPORAL: Final[Mapping[int, tuple[int, Callable[[bytes], int | None]]]] = {
 }
 
 
-def _short_float(value: float) -> float:
+def short_float(value: float) -> float:
     """A FLOAT as the double with the same digits: 1.1, not 1.10000002384185791015625."""
     for digits in (6, 7, 8):
         short = float(f"{value:.{digits}g}")
@@ -284,6 +278,8 @@ def _variable_value(source: _Source, plan: ColumnPlan) -> str:
         return raw
     if kind == _T.VECTOR:
         return f"{source.name(_floats)}({raw})"
+    if plan.written is not None:
+        return f"{source.name(plan.written)}({raw})"
     if plan.charset == BINARY:
         # The zeros that fill a BINARY up are not in the log.
         return f"{raw}.ljust({plan.column.length}, b'\\0')" if kind == _T.STRING else raw
@@ -293,7 +289,7 @@ def _variable_value(source: _Source, plan: ColumnPlan) -> str:
 
 
 def _floats(raw: bytes) -> list[float]:
-    return [_short_float(value) for (value,) in struct.iter_unpack("<f", raw)]
+    return [short_float(value) for (value,) in struct.iter_unpack("<f", raw)]
 
 
 def _uncompressed(raw: bytes) -> bytes:

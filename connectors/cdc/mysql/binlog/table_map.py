@@ -59,10 +59,11 @@ _NO_BYTE: Final = frozenset(
     {_T.TINY, _T.SHORT, _T.LONG, _T.LONGLONG, _T.INT24, _T.DATE, _T.TIME, _T.DATETIME, _T.TIMESTAMP, _T.YEAR}
 )
 _SIGNED: Final = frozenset(
-    {_T.TINY, _T.SHORT, _T.LONG, _T.LONGLONG, _T.INT24, _T.NEWDECIMAL, _T.FLOAT, _T.DOUBLE}
+    {_T.TINY, _T.SHORT, _T.LONG, _T.LONGLONG, _T.INT24, _T.NEWDECIMAL, _T.FLOAT, _T.DOUBLE, _T.YEAR}
 )
+# The types whose character sets the log lists; MariaDB's has that of shapes too.
 _TEXT: Final = frozenset(
-    {_T.STRING, _T.VAR_STRING, _T.VARCHAR, _T.BLOB, _T.BLOB_COMPRESSED, _T.VARCHAR_COMPRESSED}
+    {_T.STRING, _T.VAR_STRING, _T.VARCHAR, _T.BLOB, _T.VECTOR, _T.BLOB_COMPRESSED, _T.VARCHAR_COMPRESSED}
 )
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_VALUES, _ENUM_VALUES, _GEOMETRY_TYPE = range(1, 8)
@@ -105,15 +106,15 @@ class TableMap:
         return bool(self.columns) and self.columns[0].name is not None
 
 
-def parse_table_map(body: bytes) -> TableMap:
+def parse_table_map(body: bytes, *, is_mariadb: bool) -> TableMap:
     """Read the body of a TABLE_MAP event. Raises :class:`BinlogError` if it is damaged or has an unknown type."""
     try:
-        return _parsed(body)
+        return _parsed(body, _TEXT | {_T.GEOMETRY} if is_mariadb else _TEXT)
     except (IndexError, UnicodeDecodeError) as error:
         raise BinlogError("A table map in the log is damaged.") from error
 
 
-def _parsed(body: bytes) -> TableMap:
+def _parsed(body: bytes, with_charset: frozenset[int]) -> TableMap:
     table_id = int.from_bytes(body[:6], "little")
     at = 8
     database, at = _short_text(body, at)
@@ -131,7 +132,8 @@ def _parsed(body: bytes) -> TableMap:
         for (kind, length, scale), is_nullable in zip(shapes, nullable, strict=True)
     ]
     details = dict(_details(body, at))
-    return TableMap(table_id, database, table, _described(columns, details), _primary_key(details, len(columns)))
+    described = _described(columns, details, with_charset)
+    return TableMap(table_id, database, table, described, _primary_key(details, len(columns)))
 
 
 def _short_text(body: bytes, at: int) -> tuple[str, int]:
@@ -229,9 +231,11 @@ def _collations(count: int, default: bytes | None, each: bytes | None) -> list[i
     return list(_numbers(each)) if each is not None else [None] * count
 
 
-def _described(columns: Sequence[ColumnMap], details: Mapping[int, bytes]) -> tuple[ColumnMap, ...]:
+def _described(
+    columns: Sequence[ColumnMap], details: Mapping[int, bytes], with_charset: frozenset[int]
+) -> tuple[ColumnMap, ...]:
     signed = [index for index, column in enumerate(columns) if column.type in _SIGNED]
-    texts = [index for index, column in enumerate(columns) if column.type in _TEXT]
+    texts = [index for index, column in enumerate(columns) if column.type in with_charset]
     choices = [index for index, column in enumerate(columns) if column.type in (_T.ENUM, _T.SET)]
     unsigned: dict[int, bool] = {}
     if (raw := details.get(_SIGNEDNESS)) is not None:

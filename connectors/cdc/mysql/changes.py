@@ -1,0 +1,438 @@
+"""The events of the log as records: each carries the position from which the next one would be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from connect.data import Offset, Schema, SourceRecord
+from connect.errors import ConnectError
+from connect.kits.cdc.envelope import ChangeEvents, Operation, source_schema
+from connect.kits.cdc.filters import NameFilter
+from connect.kits.cdc.transactions import TransactionMetadata
+from connectors.cdc.mysql.binlog.log import Began, Committed, LogEvent, RowsChanged, Stated
+from connectors.cdc.mysql.captures import Capture, Captures
+from connectors.cdc.mysql.gtids import GtidSet
+from connectors.cdc.mysql.position import PARTIAL_GTID, Position
+from connectors.cdc.mysql.statements import Statement, is_row_change, parse_statement
+
+__all__ = ["Changes", "SchemaChanges", "SourceBlock", "mysql_source_schema"]
+
+_TRANSACTION_ID: Final = "transaction_id"
+_COLLECTION_ORDER: Final = "transaction_data_collection_order_"
+_MICROS_PER_SECOND: Final = 1_000_000
+
+
+def mysql_source_schema(connector: str) -> Schema:
+    """Return the schema of the ``source`` block."""
+    return source_schema(
+        f"io.debezium.connector.{connector}.Source",
+        {
+            "table": Schema.string(optional=True),
+            "server_id": Schema.int64(),
+            "gtid": Schema.string(optional=True),
+            "file": Schema.string(),
+            "pos": Schema.int64(),
+            "row": Schema.int32(),
+            "thread": Schema.int64(optional=True),
+            "query": Schema.string(optional=True),
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBlock:
+    """What all ``source`` blocks of a connector have."""
+
+    version: str
+    connector: str
+    name: str
+
+    def of(
+        self,
+        database: str,
+        table: str | None,
+        micros: int,
+        *,
+        snapshot: str = "false",
+        server_id: int = 0,
+        gtid: str | None = None,
+        file: str,
+        position: int,
+        thread: int | None = None,
+        query: str | None = None,
+        nanos: int | None = None,
+    ) -> dict[str, Any]:
+        """Return the block of an event."""
+        return {
+            "version": self.version,
+            "connector": self.connector,
+            "name": self.name,
+            "ts_ms": micros // 1000,
+            "snapshot": snapshot,
+            "db": database,
+            "sequence": None,
+            "ts_us": micros,
+            "ts_ns": micros * 1000 if nanos is None else nanos,
+            "table": table,
+            "server_id": server_id,
+            "gtid": gtid,
+            "file": file,
+            "pos": position,
+            "row": 0,
+            "thread": thread,
+            "query": query,
+        }
+
+
+class SchemaChanges(Protocol):
+    """Tells of statements that change captured tables."""
+
+    def changed(
+        self, stated: Stated, statement: Statement, source: Mapping[str, Any], offset: Offset, history: Offset
+    ) -> list[SourceRecord]:
+        """Return the records of a statement; ``history`` is the position that the schema history has."""
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """The transaction at hand."""
+
+    gtid: str | None
+    offset: dict[str, Any]
+    """The position before it."""
+    micros: int
+    timestamp: int
+    server_id: int
+    thread: int | None
+    skip_events: int = 0
+    skip_rows: int = 0
+    is_left_out: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
+    """What offsets within it have besides, such as its id."""
+    announced: bool = False
+
+
+class Changes:
+    """Makes records of what the log says, from a position on.
+
+    Crash point: a record's offset names all that precedes it and nothing else, so a kill at any moment neither loses
+    nor repeats a change whose offset is stored together with its record.
+    """
+
+    def __init__(
+        self,
+        captures: Captures,
+        events: ChangeEvents,
+        source: SourceBlock,
+        schema_changes: SchemaChanges,
+        position: Position,
+        gtids: GtidSet | None,
+        *,
+        is_mariadb: bool,
+        metadata: TransactionMetadata | None = None,
+        with_query: bool = False,
+        sources: NameFilter | None = None,
+    ) -> None:
+        self._captures = captures
+        self._events = events
+        self._source = source
+        self._schema_changes = schema_changes
+        self._partial = position if position.event or position.row else None
+        self._gtids = gtids
+        self._is_mariadb = is_mariadb
+        self._metadata = metadata
+        self._with_query = with_query
+        self._sources = sources
+        self._transaction: _Transaction | None = None
+        self._offset: dict[str, Any] = position.whole().to_offset()
+        self._last_micros: int | None = None
+        self.warning: str | None = None
+        """Something that an operator should know, until it is taken."""
+
+    @property
+    def is_between_transactions(self) -> bool:
+        """Whether all of the last transaction was seen."""
+        return self._transaction is None
+
+    @property
+    def offset(self) -> dict[str, Any]:
+        """The position after the last whole transaction."""
+        if self._partial is not None:
+            return self._partial.to_offset()
+        return self._offset
+
+    @property
+    def last_micros(self) -> int | None:
+        """When the last event was committed, in microseconds since 1970."""
+        return self._last_micros
+
+    @property
+    def gtids(self) -> GtidSet | None:
+        """The transactions that were read whole."""
+        return self._gtids
+
+    def take(self, event: LogEvent, out: list[SourceRecord]) -> None:
+        """Add the records of an event."""
+        match event:
+            case RowsChanged():
+                self._rows(event, out)
+            case Began():
+                self._begin(event, out)
+            case Committed():
+                self._commit(event, out)
+            case Stated():
+                self._state(event, out)
+
+    # -- transactions --------------------------------------------------------------------------------------
+
+    def _begin(self, event: Began, out: list[SourceRecord]) -> None:
+        offset: dict[str, Any] = {"ts_sec": event.timestamp, "file": event.file, "pos": event.position}
+        if self._gtids:
+            offset["gtids"] = str(self._gtids)
+        offset["server_id"] = event.server_id
+        micros = event.micros if event.micros is not None else event.timestamp * _MICROS_PER_SECOND
+        self._last_micros = micros
+        transaction = _Transaction(
+            event.gtid, offset, micros, event.timestamp, event.server_id, event.thread
+        )
+        transaction.is_left_out = not self._is_wanted(event.gtid)
+        self._resume(transaction)
+        if event.gtid is not None:
+            transaction.extra[PARTIAL_GTID] = event.gtid
+        self._transaction = transaction
+        if self._metadata is not None and event.gtid is not None:
+            transaction.extra[_TRANSACTION_ID] = event.gtid
+            del transaction.extra[PARTIAL_GTID]
+            begun = self._metadata.begin(event.gtid, micros // 1000, self._within(transaction, 1, 0))
+            if not transaction.skip_events and not transaction.is_left_out:
+                out.append(begun)
+
+    def _resume(self, transaction: _Transaction) -> None:
+        """Find out how much of the transaction was sent before the start."""
+        partial, self._partial = self._partial, None
+        if partial is None:
+            return
+        if partial.partial_gtid and transaction.gtid and partial.partial_gtid != transaction.gtid:
+            self.warning = (
+                f"Transaction {partial.partial_gtid}, of which a part was sent, is not the next one of this server, but "
+                f"{transaction.gtid} is: the server has another order. All of both is sent, so some changes come twice."
+            )
+            return
+        transaction.skip_events, transaction.skip_rows = partial.event, partial.row
+
+    def _is_wanted(self, gtid: str | None) -> bool:
+        if self._sources is None or gtid is None:
+            return True
+        return self._sources(gtid.split("-" if self._is_mariadb else ":", maxsplit=1)[0] if self._is_mariadb else gtid.split(":")[0])
+
+    def _within(self, transaction: _Transaction, event: int, row: int) -> dict[str, Any]:
+        offset = {**transaction.offset, **transaction.extra}
+        if event:
+            offset["event"] = event
+        if row:
+            offset["row"] = row
+        return offset
+
+    def _commit(self, event: Committed, out: list[SourceRecord]) -> None:
+        transaction, self._transaction = self._transaction, None
+        if event.gtid is not None and self._gtids is not None:
+            self._gtids = self._gtids.with_gtid(event.gtid)
+        self._offset = {"ts_sec": event.timestamp, "file": event.file, "pos": event.position}
+        if self._gtids:
+            self._offset["gtids"] = str(self._gtids)
+        if transaction is None:
+            return
+        self._offset["server_id"] = transaction.server_id
+        if self._metadata is not None and transaction.gtid is not None and not transaction.is_left_out:
+            out.append(self._metadata.end(transaction.gtid, transaction.micros // 1000, self._offset))
+
+    # -- rows ----------------------------------------------------------------------------------------------
+
+    def _rows(self, event: RowsChanged, out: list[SourceRecord]) -> None:
+        transaction = self._transaction
+        if transaction is None:
+            raise ConnectError(
+                f"The log has rows at position {event.position} outside a transaction: the offset lies within one. "
+                "Delete the connector's offsets, and start it again."
+            )
+        capture = self._captures.of(event.table)
+        if capture is None or transaction.is_left_out:
+            return
+        head = event.head
+        operation = head.operation
+        # The event was sent whole before: only its place in the transaction is of interest.
+        passed = event.done < transaction.skip_events
+        if (passed and self._metadata is None) or (self._events.is_skipped(operation) and self._metadata is None):
+            return
+        rows = capture.rows(head.data, head.start, event.end, head.images, is_partial=head.is_partial)
+        first = len(rows) if passed else transaction.skip_rows if event.done == transaction.skip_events else 0
+        self._send(event, capture, transaction, rows, first, out)
+
+    def _send(
+        self,
+        event: RowsChanged,
+        capture: Capture,
+        transaction: _Transaction,
+        rows: list[Any],
+        first: int,
+        out: list[SourceRecord],
+    ) -> None:
+        """Add the records of the rows of an event from the ``first`` on; those before are only counted."""
+        table = capture.id
+        block = self._source.of(
+            table.catalog,
+            table.table,
+            transaction.micros,
+            server_id=event.server_id,
+            gtid=transaction.gtid,
+            file=str(transaction.offset["file"]),
+            position=event.position,
+            thread=transaction.thread,
+            query=event.query if self._with_query else None,
+        )
+        operation = event.head.operation
+        sends = not self._events.is_skipped(operation)
+        base = {**transaction.offset, **transaction.extra, "event": event.done} if event.done else {**transaction.offset, **transaction.extra}
+        previous = {**base, "row": first} if first else base
+        for number, row in enumerate(rows):
+            if not sends:
+                continue
+            passed: list[SourceRecord] | None = [] if number < first else out
+            offset = {**base, "row": number + 1}
+            source = {**block, "row": number}
+            self._row(capture, operation, row, source, previous, offset, transaction, passed)
+            if number >= first:
+                previous = offset
+
+    def _row(
+        self,
+        capture: Capture,
+        operation: str,
+        row: Any,
+        source: dict[str, Any],
+        previous: dict[str, Any],
+        offset: dict[str, Any],
+        transaction: _Transaction,
+        out: list[SourceRecord],
+    ) -> None:
+        schema = capture.schema
+        events = self._events
+        has_key = schema.key_schema is not None
+        if operation == Operation.CREATE:
+            after = schema.row(row)
+            key = self._key(capture, row, after) if has_key else None
+            events.created(out, schema, key, after, source, self._block(capture, transaction, offset), offset)
+        elif operation == Operation.DELETE:
+            before = schema.row(row)
+            key = self._key(capture, row, before) if has_key else None
+            events.deleted(
+                out, schema, key, before, source, self._block(capture, transaction, offset), previous, offset
+            )
+        else:
+            self._update(capture, row, source, previous, offset, transaction, out)
+
+    def _update(
+        self,
+        capture: Capture,
+        row: Any,
+        source: dict[str, Any],
+        previous: dict[str, Any],
+        offset: dict[str, Any],
+        transaction: _Transaction,
+        out: list[SourceRecord],
+    ) -> None:
+        schema, events = capture.schema, self._events
+        before, after = schema.row(row[0]), schema.row(row[1])
+        if schema.key_schema is None:
+            block = self._block(capture, transaction, offset)
+            events.updated(out, schema, None, before, after, source, block, offset)
+            return
+        old_key, key = self._key(capture, row[0], before), self._key(capture, row[1], after)
+        if old_key == key:
+            block = self._block(capture, transaction, offset)
+            events.updated(out, schema, key, before, after, source, block, offset)
+            return
+        blocks = (
+            self._block(capture, transaction, previous if self._metadata is None else offset),
+            self._block(capture, transaction, offset),
+        )
+        events.rekeyed(out, schema, old_key, key, before, after, source, blocks, previous, offset)
+
+    def _key(self, capture: Capture, raw: Any, row: dict[str, Any]) -> dict[str, Any]:
+        make = capture.schema.key
+        return make(row) if make is not None else capture.schema.key_of_raw(raw)
+
+    def _block(
+        self, capture: Capture, transaction: _Transaction, offset: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """Count an event, and return its ``transaction`` block."""
+        if self._metadata is None or transaction.gtid is None:
+            return None
+        name = str(capture.id)
+        block = self._metadata.event(transaction.gtid, name)
+        order = _COLLECTION_ORDER + name
+        transaction.extra[order] = offset[order] = block["data_collection_order"]
+        return block
+
+    # -- statements ----------------------------------------------------------------------------------------
+
+    def _state(self, event: Stated, out: list[SourceRecord]) -> None:
+        transaction = self._transaction
+        if transaction is None:
+            return
+        sql = event.query.sql
+        statement = parse_statement(sql, event.query.database)
+        if statement is None:
+            if is_row_change(sql):
+                self._refuse_statement(event)
+            return
+        self._forget(statement)
+        captured = tuple(table for table in statement.tables if self._captures.wanted(table))
+        before = tuple(table for table in statement.previous if self._captures.wanted(table))
+        is_passed = event.done < transaction.skip_events
+        if is_passed or transaction.is_left_out:
+            return
+        offset = self._within(transaction, event.done + 1, 0)
+        micros = transaction.micros // 1000 * 1000
+        source = self._source.of(
+            statement.database,
+            statement.tables[0].table if statement.tables else None,
+            micros,
+            server_id=event.server_id,
+            gtid=event.gtid,
+            file=str(transaction.offset["file"]),
+            position=event.position,
+        )
+        if statement.kind == "TRUNCATE":
+            for table in captured:
+                self._truncate(table, source, offset, out)
+        elif captured or before or statement.kind == "DATABASE":
+            out += self._schema_changes.changed(event, statement, source, offset, self._history(transaction))
+
+    def _history(self, transaction: _Transaction) -> dict[str, Any]:
+        return dict(transaction.offset)
+
+    def _forget(self, statement: Statement) -> None:
+        for table in (*statement.tables, *statement.previous):
+            self._captures.forget(table)
+        if statement.kind == "DATABASE":
+            self._captures.forget_all()
+
+    def _truncate(self, table: Any, source: dict[str, Any], offset: dict[str, Any], out: list[SourceRecord]) -> None:
+        if self._events.is_skipped(Operation.TRUNCATE):
+            return
+        schema = self._captures.known(table)
+        if schema is not None:
+            self._events.truncated(out, schema, {**source, "table": table.table}, None, offset)
+
+    def _refuse_statement(self, event: Stated) -> None:
+        if not self._captures.wants_database(event.query.database):
+            return
+        raise ConnectError(
+            f"The log has a change of rows as a statement at position {event.position} "
+            f"(\"{event.query.sql[:60]}...\"), from which the rows cannot be told. Run SET GLOBAL binlog_format = 'ROW', "
+            "and end the sessions that have another. The change needs a new snapshot: delete the connector's offsets, "
+            "and start it again."
+        )
