@@ -36,9 +36,7 @@ class TableFilter:
     tables: NameFilter
 
     def __call__(self, table: TableId) -> bool:
-        return (
-            table.catalog.lower() not in _BUILT_IN and self.databases(table.catalog) and self.tables(str(table))
-        )
+        return table.catalog.lower() not in _BUILT_IN and self.databases(table.catalog) and self.tables(str(table))
 
 
 @dataclass(slots=True)
@@ -106,9 +104,7 @@ class Captures:
     def forget(self, table: TableId) -> None:
         """Look a table up again, since a statement has changed it."""
         self._schemas_of.pop(table, None)
-        self._by_map = {
-            key: pair for key, pair in self._by_map.items() if pair[1] is None or pair[1].id != table
-        }
+        self._by_map = {key: pair for key, pair in self._by_map.items() if pair[1] is None or pair[1].id != table}
 
     def forget_all(self) -> None:
         """Look all tables up again."""
@@ -204,6 +200,4 @@ def _column(logged: Any, known: Column | None, server: Server) -> Column:
     length = kind.length
     if kind.kind in ("enum", "set"):
         length = 1 if kind.kind == "enum" else max(0, 2 * len(kind.values) - 1)
-    return Column(
-        logged.name, kind.name, length, kind.scale, logged.is_nullable, enum_values=kind.values, native=kind
-    )
+    return Column(logged.name, kind.name, length, kind.scale, logged.is_nullable, enum_values=kind.values, native=kind)

@@ -81,6 +81,24 @@ class Catalog:
             return column
         return replace(column, default=default_value(default, column, is_mariadb=is_mariadb))
 
+    def charset(self, table: TableId) -> str | None:
+        """Return the character set of a table's new columns."""
+        rows = self._session.rows(
+            "SELECT TABLE_COLLATION AS collation FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND "
+            "TABLE_NAME = %s",
+            (table.catalog, table.table),
+        )
+        collation = rows[0]["collation"] if rows else None
+        return str(collation).split("_", 1)[0] if collation else None
+
+    def database_charsets(self) -> dict[str, tuple[str, str]]:
+        """Return the character set and the collation of each database."""
+        rows = self._session.rows(
+            "SELECT SCHEMA_NAME AS name, DEFAULT_CHARACTER_SET_NAME AS charset, DEFAULT_COLLATION_NAME AS collation "
+            "FROM information_schema.SCHEMATA"
+        )
+        return {str(row["name"]): (str(row["charset"]), str(row["collation"])) for row in rows}
+
     def definition(self, table: TableId) -> str | None:
         """Return the statement that would create a table as it is now."""
         rows = self._session.rows(f"SHOW CREATE TABLE {quoted(table.catalog)}.{quoted(table.table)}")

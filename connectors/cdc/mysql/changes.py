@@ -14,7 +14,7 @@ from connect.kits.cdc.transactions import TransactionMetadata
 from connectors.cdc.mysql.binlog.log import Began, Committed, LogEvent, RowsChanged, Stated
 from connectors.cdc.mysql.captures import Capture, Captures
 from connectors.cdc.mysql.gtids import GtidSet
-from connectors.cdc.mysql.position import PARTIAL_GTID, Position
+from connectors.cdc.mysql.position import PARTIAL_GTID, SENT_ROWS, Position
 from connectors.cdc.mysql.statements import Statement, is_row_change, parse_statement
 
 __all__ = ["Changes", "SchemaChanges", "SourceBlock", "mysql_source_schema"]
@@ -90,9 +90,9 @@ class SchemaChanges(Protocol):
     """Tells of statements that change captured tables."""
 
     def changed(
-        self, stated: Stated, statement: Statement, source: Mapping[str, Any], offset: Offset, history: Offset
+        self, stated: Stated, statement: Statement, source: Mapping[str, Any], offset: Offset
     ) -> list[SourceRecord]:
-        """Return the records of a statement; ``history`` is the position that the schema history has."""
+        """Return the records of a statement."""
 
 
 @dataclass(slots=True)
@@ -108,10 +108,14 @@ class _Transaction:
     thread: int | None
     skip_events: int = 0
     skip_rows: int = 0
+    skip_sent: int | None = None
+    """How many captured rows were sent before the start; if not known, ``skip_events`` and ``skip_rows`` tell."""
+    rows: int = 0
+    """How many captured rows were seen."""
+    is_resumed: bool = False
     is_left_out: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
     """What offsets within it have besides, such as its id."""
-    announced: bool = False
 
 
 class Changes:
@@ -139,7 +143,8 @@ class Changes:
         self._events = events
         self._source = source
         self._schema_changes = schema_changes
-        self._partial = position if position.event or position.row else None
+        is_partial = position.event or position.row or position.sent_rows is not None
+        self._partial = position if is_partial else None
         self._gtids = gtids
         self._is_mariadb = is_mariadb
         self._metadata = metadata
@@ -194,9 +199,7 @@ class Changes:
         offset["server_id"] = event.server_id
         micros = event.micros if event.micros is not None else event.timestamp * _MICROS_PER_SECOND
         self._last_micros = micros
-        transaction = _Transaction(
-            event.gtid, offset, micros, event.timestamp, event.server_id, event.thread
-        )
+        transaction = _Transaction(event.gtid, offset, micros, event.timestamp, event.server_id, event.thread)
         transaction.is_left_out = not self._is_wanted(event.gtid)
         self._resume(transaction)
         if event.gtid is not None:
@@ -206,7 +209,7 @@ class Changes:
             transaction.extra[_TRANSACTION_ID] = event.gtid
             del transaction.extra[PARTIAL_GTID]
             begun = self._metadata.begin(event.gtid, micros // 1000, self._within(transaction, 1, 0))
-            if not transaction.skip_events and not transaction.is_left_out:
+            if not transaction.is_resumed and not transaction.is_left_out:
                 out.append(begun)
 
     def _resume(self, transaction: _Transaction) -> None:
@@ -220,12 +223,14 @@ class Changes:
                 f"{transaction.gtid} is: the server has another order. All of both is sent, so some changes come twice."
             )
             return
+        transaction.is_resumed = True
         transaction.skip_events, transaction.skip_rows = partial.event, partial.row
+        transaction.skip_sent = partial.sent_rows
 
     def _is_wanted(self, gtid: str | None) -> bool:
         if self._sources is None or gtid is None:
             return True
-        return self._sources(gtid.split("-" if self._is_mariadb else ":", maxsplit=1)[0] if self._is_mariadb else gtid.split(":")[0])
+        return self._sources(gtid.partition("-" if self._is_mariadb else ":")[0])
 
     def _within(self, transaction: _Transaction, event: int, row: int) -> dict[str, Any]:
         offset = {**transaction.offset, **transaction.extra}
@@ -262,13 +267,10 @@ class Changes:
             return
         head = event.head
         operation = head.operation
-        # The event was sent whole before: only its place in the transaction is of interest.
-        passed = event.done < transaction.skip_events
-        if (passed and self._metadata is None) or (self._events.is_skipped(operation) and self._metadata is None):
-            return
         rows = capture.rows(head.data, head.start, event.end, head.images, is_partial=head.is_partial)
-        first = len(rows) if passed else transaction.skip_rows if event.done == transaction.skip_events else 0
-        self._send(event, capture, transaction, rows, first, out)
+        if not self._events.is_skipped(operation):
+            self._send(event, capture, transaction, rows, _first(event, transaction, len(rows)), out)
+        transaction.rows += len(rows)
 
     def _send(
         self,
@@ -293,16 +295,17 @@ class Changes:
             query=event.query if self._with_query else None,
         )
         operation = event.head.operation
-        sends = not self._events.is_skipped(operation)
-        base = {**transaction.offset, **transaction.extra, "event": event.done} if event.done else {**transaction.offset, **transaction.extra}
-        previous = {**base, "row": first} if first else base
+        base = {**transaction.offset, **transaction.extra, "event": event.done}
+        sent = transaction.rows
+        previous = {**base, "row": first, SENT_ROWS: sent + first} if first else {**base, SENT_ROWS: sent}
+        passed: list[SourceRecord] = []
         for number, row in enumerate(rows):
-            if not sends:
+            if number < first and self._metadata is None:
                 continue
-            passed: list[SourceRecord] | None = [] if number < first else out
-            offset = {**base, "row": number + 1}
+            offset = {**base, "row": number + 1, SENT_ROWS: sent + number + 1}
             source = {**block, "row": number}
-            self._row(capture, operation, row, source, previous, offset, transaction, passed)
+            taken = out if number >= first else passed
+            self._row(capture, operation, row, source, previous, offset, transaction, taken)
             if number >= first:
                 previous = offset
 
@@ -317,6 +320,7 @@ class Changes:
         transaction: _Transaction,
         out: list[SourceRecord],
     ) -> None:
+        """Add the records of a row."""
         schema = capture.schema
         events = self._events
         has_key = schema.key_schema is not None
@@ -364,9 +368,7 @@ class Changes:
         make = capture.schema.key
         return make(row) if make is not None else capture.schema.key_of_raw(raw)
 
-    def _block(
-        self, capture: Capture, transaction: _Transaction, offset: dict[str, Any]
-    ) -> dict[str, Any] | None:
+    def _block(self, capture: Capture, transaction: _Transaction, offset: dict[str, Any]) -> dict[str, Any] | None:
         """Count an event, and return its ``transaction`` block."""
         if self._metadata is None or transaction.gtid is None:
             return None
@@ -409,10 +411,7 @@ class Changes:
             for table in captured:
                 self._truncate(table, source, offset, out)
         elif captured or before or statement.kind == "DATABASE":
-            out += self._schema_changes.changed(event, statement, source, offset, self._history(transaction))
-
-    def _history(self, transaction: _Transaction) -> dict[str, Any]:
-        return dict(transaction.offset)
+            out += self._schema_changes.changed(event, statement, source, offset)
 
     def _forget(self, statement: Statement) -> None:
         for table in (*statement.tables, *statement.previous):
@@ -436,3 +435,14 @@ class Changes:
             "and end the sessions that have another. The change needs a new snapshot: delete the connector's offsets, "
             "and start it again."
         )
+
+
+def _first(event: RowsChanged, transaction: _Transaction, count: int) -> int:
+    """Return the number of the first row of an event that was not sent before the start."""
+    if not transaction.is_resumed:
+        return 0
+    if transaction.skip_sent is not None:
+        return min(count, max(0, transaction.skip_sent - transaction.rows))
+    if event.done != transaction.skip_events:
+        return count if event.done < transaction.skip_events else 0
+    return min(count, transaction.skip_rows)

@@ -40,9 +40,11 @@ _SIZES: Final[Mapping[str, int]] = {
     "longblob": 4,
     "longtext": 4,
 }
-_GEOMETRIES: Final = (
-    ("geometry", "point", "linestring", "polygon")
-    + ("multipoint", "multilinestring", "multipolygon", "geometrycollection")
+_GEOMETRIES: Final = ("geometry", "point", "linestring", "polygon") + (
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geometrycollection",
 )
 _INTEGERS: Final[Mapping[str, int]] = {
     "tinyint": _T.TINY,
@@ -238,13 +240,8 @@ def plan(column: ColumnMap, kind: ColumnType, charsets: Mapping[int, str]) -> Co
     return ColumnPlan(column, is_unsigned, charset or kind.charset or BINARY, values, _WRITTEN.get(kind.kind))
 
 
-_UUID_PLACES: Final = (10, 11, 12, 13, 14, 15, 8, 9, 6, 7, 4, 5, 0, 1, 2, 3)
-
-
 def _uuid_text(raw: bytes) -> str:
-    """MariaDB stores UUIDs of versions 1 to 5 with their groups in reverse, so that times sort."""
-    full = raw.ljust(16, b"\0")
-    return str(UUID(bytes=bytes(full[place] for place in _UUID_PLACES)))
+    return str(UUID(bytes=raw.ljust(16, b"\0")))
 
 
 def _inet6_text(raw: bytes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
@@ -13,14 +13,16 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
+    ConfigValue,
     Long,
     Password,
     at_least,
     between,
     option,
 )
+from connect.config.errors import keys_of
 from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_effect
-from connect.errors import ConfigError
+from connect.errors import ConfigError, ConnectError
 from connect.hosts import HostDeniedError, HostsConfig
 from connect.kits.cdc.filters import NameFilter, java_regex_list
 from connect.kits.cdc.options import RelationalConfig
@@ -104,7 +106,10 @@ class MySqlConfig(RelationalConfig, HostsConfig):
         doc="Regular expressions for the databases to capture; by default all but the server's own.",
     )
     database_exclude_list: tuple[str, ...] = option(
-        default=(), importance=MEDIUM, validator=java_regex_list, doc="Regular expressions for databases not to capture."
+        default=(),
+        importance=MEDIUM,
+        validator=java_regex_list,
+        doc="Regular expressions for databases not to capture.",
     )
     database_initial_statements: str = option(
         default="",
@@ -112,7 +117,15 @@ class MySqlConfig(RelationalConfig, HostsConfig):
         doc="SQL statements to run on each connection for questions, separated by semicolons; write ;; for a semicolon.",
     )
     database_ssl_mode: Literal[
-        "disabled", "disable", "preferred", "required", "trust", "verify_ca", "verify-ca", "verify_identity", "verify-full"
+        "disabled",
+        "disable",
+        "preferred",
+        "required",
+        "trust",
+        "verify_ca",
+        "verify-ca",
+        "verify_identity",
+        "verify-full",
     ] = option(
         default="preferred",
         importance=MEDIUM,
@@ -185,7 +198,15 @@ class MySqlConfig(RelationalConfig, HostsConfig):
         default="", importance=LOW, doc="A statement to run on the database with each heartbeat."
     )
     snapshot_mode: Literal[
-        "always", "initial", "initial_only", "no_data", "schema_only", "never", "recovery", "schema_only_recovery", "when_needed"
+        "always",
+        "initial",
+        "initial_only",
+        "no_data",
+        "schema_only",
+        "never",
+        "recovery",
+        "schema_only_recovery",
+        "when_needed",
     ] = option(
         default="initial",
         importance=LOW,
@@ -214,6 +235,34 @@ class MySqlConfig(RelationalConfig, HostsConfig):
         "position on; 0 for none.",
     )
 
+    @classmethod
+    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
+        """Validate ``props``; where nothing is wrong with them, connect, and look for what would later fail."""
+        values = super().validate(props, secret_keys=secret_keys)
+        if any(value.errors for value in values):
+            return values
+        described = {value.name: value for value in values}
+        for error in cls.parse(props, secret_keys=secret_keys)._live_errors():
+            for key in keys_of(error):
+                described[key] = described.get(key, ConfigValue(key)).with_errors(str(error))
+        return tuple(described.values())
+
+    def _live_errors(self) -> Iterator[ConfigError]:
+        from connectors.cdc.mysql.checks import server_errors  # noqa: PLC0415 - the checks need this class
+        from connectors.cdc.mysql.session import connected  # noqa: PLC0415 - as above
+
+        try:
+            session = connected(self)
+        except ConnectError as error:
+            yield ConfigRuleError(str(error), "database.hostname")
+            return
+        try:
+            yield from server_errors(self, session)
+        except ConnectError as error:
+            yield ConfigRuleError(str(error), "database.hostname")
+        finally:
+            session.close()
+
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each key that cannot be honoured, and for values that contradict each other."""
         yield from super().check()
@@ -225,7 +274,9 @@ class MySqlConfig(RelationalConfig, HostsConfig):
             )
         for kind in ("database", "gtid.source"):
             first, second = (
-                (f"{kind}.includes", f"{kind}.excludes") if kind == "gtid.source" else (f"{kind}.include.list", f"{kind}.exclude.list")
+                (f"{kind}.includes", f"{kind}.excludes")
+                if kind == "gtid.source"
+                else (f"{kind}.include.list", f"{kind}.exclude.list")
             )
             if self.originals.get(first) and self.originals.get(second):
                 yield ConfigRuleError(f"Set {first} or {second}, not both.", first, second)
@@ -265,6 +316,11 @@ class MySqlConfig(RelationalConfig, HostsConfig):
                 props[f"database.ssl.{name}.password"] = password.value
         return client_context(props, "database.")
 
+    @property
+    def replica_name(self) -> str:
+        """The name in the server's list of replicas (``SHOW REPLICAS``)."""
+        return f"sluice-{self.topic_prefix}"
+
     def initial_statements(self) -> list[str]:
         """Return the statements to run on each connection for questions."""
         parts = re.split(r"(?<!;);(?!;)", self.database_initial_statements)
@@ -295,7 +351,15 @@ class MariaDbConfig(MySqlConfig):
     is_mariadb: ClassVar[bool] = True
 
     database_ssl_mode: Literal[
-        "disabled", "disable", "preferred", "required", "trust", "verify_ca", "verify-ca", "verify_identity", "verify-full"
+        "disabled",
+        "disable",
+        "preferred",
+        "required",
+        "trust",
+        "verify_ca",
+        "verify-ca",
+        "verify_identity",
+        "verify-full",
     ] = option(
         default="disable",
         importance=MEDIUM,

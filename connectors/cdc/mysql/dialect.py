@@ -7,7 +7,7 @@ bytes and shapes as bytes. From there each value takes the way through here.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -165,4 +165,3 @@ _OTHERS: Final[Mapping[str, Conversion]] = {
     "uuid": Conversion(types.UUID, str),
     "vector": Conversion(types.FLOAT_VECTOR, _same),
 }
-

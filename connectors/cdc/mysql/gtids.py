@@ -53,7 +53,17 @@ class MySqlGtidSet:
 
     def __str__(self) -> str:
         """Return the set as MySQL writes it: sources and tags in order, without blanks."""
-        return ",".join(f"{name}:{_ranges(self.sources[name])}" for name in sorted(self.sources))
+        parts: list[str] = []
+        last = ""
+        for name in sorted(self.sources):
+            source, _, tag = name.partition(":")
+            ranges = _ranges(self.sources[name])
+            if source == last:
+                parts[-1] += f":{tag}:{ranges}"
+            else:
+                parts.append(f"{name}:{ranges}")
+            last = source
+        return ",".join(parts)
 
     def __bool__(self) -> bool:
         """Whether the set has a transaction."""

@@ -107,9 +107,7 @@ class Session:
 
     def _charsets(self, *, is_mariadb: bool) -> dict[int, str]:
         if is_mariadb:
-            sql = (
-                "SELECT ID AS id, CHARACTER_SET_NAME AS name FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
-            )
+            sql = "SELECT ID AS id, CHARACTER_SET_NAME AS name FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
         else:
             sql = "SELECT ID AS id, CHARACTER_SET_NAME AS name FROM information_schema.COLLATIONS"
         return {int(row["id"]): str(row["name"]).lower() for row in self.rows(sql) if row["id"] is not None}
@@ -175,7 +173,9 @@ def connected(config: MySqlConfig, *, read_timeout: float | None = None) -> Sess
             connection._force_close()  # type: ignore[attr-defined]
             raise
         session = Session(connection)
-        session.execute("SET SESSION time_zone = '+00:00', SESSION wait_timeout = 86400, SESSION net_write_timeout = 600")
+        session.execute(
+            "SET SESSION time_zone = '+00:00', SESSION wait_timeout = 86400, SESSION net_write_timeout = 600"
+        )
         for statement in config.initial_statements():
             session.execute(statement)
     return session

@@ -84,9 +84,7 @@ def _of_tables(verb: str, rest: str, database: str) -> Statement | None:
         pairs = [(_id(old, database), _id(new, database)) for old, new in _RENAMED.findall(rest)]
         if not pairs:
             return None
-        return Statement(
-            "ALTER", tuple(new for _, new in pairs), pairs[0][1].catalog, tuple(old for old, _ in pairs)
-        )
+        return Statement("ALTER", tuple(new for _, new in pairs), pairs[0][1].catalog, tuple(old for old, _ in pairs))
     if verb == "DROP":
         names = [match[1] for part in rest.split(",") if (match := _FIRST_NAME.match(part))]
         tables = tuple(_id(name, database) for name in names)

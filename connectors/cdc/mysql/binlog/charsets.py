@@ -14,9 +14,7 @@ BINARY: Final = "binary"
 
 Decoder: TypeAlias = Callable[[bytes], str]
 
-_LATIN1: Final = "".join(
-    bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(256)
-)
+_LATIN1: Final = "".join(bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(256))
 """MySQL's latin1: Windows-1252, whose five holes are control characters here."""
 
 _CODECS: Final[Mapping[str, str]] = {

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["BinlogDump", "LogPurgedError"]
 
 _COM_BINLOG_DUMP: Final = 0x12
+_COM_REGISTER_SLAVE: Final = 0x15
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
 _NON_BLOCKING: Final = 0x01
 _ANNOTATE_ROWS: Final = 0x02
@@ -24,6 +25,7 @@ _ANNOTATE_ROWS: Final = 0x02
 _THROUGH_GTID: Final = 0x04
 _MARIADB_GTID_CAPABILITY: Final = 4
 _FIRST_POSITION: Final = 4
+_LONGEST_NAME: Final = 60
 _READ_BYTES: Final = 262_144
 _LONG_PACKET: Final = 0xFFFFFF
 _OK, _EOF, _ERROR = 0x00, 0xFE, 0xFF
@@ -56,22 +58,31 @@ class BinlogDump:
         position: int = _FIRST_POSITION,
         with_statements: bool = False,
         follow: bool = True,
+        name: str = "",
     ) -> None:
         """Ask for the log after ``gtids`` or, without them, from a place in a file.
 
-        ``server_id`` is what the server knows this reader by: a second one with the same number ends the first. Without
-        ``follow`` the log ends where it ends now.
+        ``server_id`` is what the server knows this reader by: a second one with the same number ends the first. With a
+        ``name`` it is shown in the server's list of replicas. Without ``follow`` the log ends where it ends now.
         """
         self._prepare(gtids)
+        if name:
+            self._register(server_id, name)
         flags = (0 if follow else _NON_BLOCKING) | (_ANNOTATE_ROWS if with_statements and self._is_mariadb else 0)
         if isinstance(gtids, MySqlGtidSet):
             command, body = _COM_BINLOG_DUMP_GTID, _gtid_request(flags | _THROUGH_GTID, server_id, gtids)
         else:
-            name = "" if gtids is not None else file
+            first = "" if gtids is not None else file
             place = _FIRST_POSITION if gtids is not None else position
-            command, body = _COM_BINLOG_DUMP, struct.pack("<IHI", place, flags, server_id) + name.encode("utf-8")
+            command, body = _COM_BINLOG_DUMP, struct.pack("<IHI", place, flags, server_id) + first.encode("utf-8")
         self._connection._execute_command(command, body)  # type: ignore[attr-defined]
-        self._socket.setblocking(False)  # noqa: FBT003 - the socket's own way
+        self._socket.setblocking(False)
+
+    def _register(self, server_id: int, name: str) -> None:
+        host = name.encode("utf-8")[:_LONGEST_NAME]
+        body = struct.pack("<I", server_id) + bytes([len(host)]) + host + struct.pack("<BBHII", 0, 0, 0, 0, 0)
+        self._connection._execute_command(_COM_REGISTER_SLAVE, body)  # type: ignore[attr-defined]
+        self._connection._read_ok_packet()  # type: ignore[attr-defined]
 
     def _prepare(self, gtids: GtidSet | None) -> None:
         """Tell the server what this reader can do."""
@@ -158,7 +169,7 @@ class BinlogDump:
         buffer = self._buffer
         parts = []
         while True:
-            if len(buffer) - at < 4:  # noqa: PLR2004 - a packet's head
+            if len(buffer) - at < 4:
                 return None
             size = buffer[at] | buffer[at + 1] << 8 | buffer[at + 2] << 16
             start, at = at + 4, at + 4 + size
@@ -181,12 +192,17 @@ def _gtid_request(flags: int, server_id: int, gtids: MySqlGtidSet) -> bytes:
 
 
 def _failure(packet: bytes) -> ConnectError:
-    if len(packet) < 3 or packet[0] != _ERROR:  # noqa: PLR2004 - an error has a number
+    if len(packet) < 3 or packet[0] != _ERROR:
         return ConnectError("The database sent something that is no event of its log.")
     number = int.from_bytes(packet[1:3], "little")
     text = packet[3:].decode("utf-8", "replace")
     if text.startswith("#"):
         text = text[6:]
+    if number == _LOG_LOST and "same server" in text:
+        return ConnectError(
+            "Another reader of the log, or a replica, has connected with the same database.server.id, and the server "
+            "has ended this one. Give each its own number."
+        )
     if number == _LOG_LOST:
         return LogPurgedError(text)
     return ConnectError(f"The database refuses to send its log: ({number}) {text}")

@@ -13,14 +13,14 @@ from connectors.cdc.mysql.binlog.errors import BinlogError
 from connectors.cdc.mysql.binlog.json_binary import packed_length
 
 __all__ = [
+    "CHECKSUM_BYTES",
     "HEADER_BYTES",
+    "ROWS_EVENTS",
     "EventType",
     "Gtid",
     "Header",
     "Query",
     "RowsHead",
-    "CHECKSUM_BYTES",
-    "ROWS_EVENTS",
     "annotated_query",
     "checksum_of",
     "is_checked",
@@ -194,7 +194,7 @@ def mysql_gtid(body: bytes, *, is_anonymous: bool) -> Gtid:
     """Read the start of a transaction of MySQL."""
     text = f"{UUID(bytes=body[1:17])}:{int.from_bytes(body[17:25], 'little')}"
     micros = None
-    if len(body) >= 49:  # noqa: PLR2004 - the logical clock's 17 bytes and the time's 7, which MySQL 8 has
+    if len(body) >= 49:
         micros = int.from_bytes(body[42:49], "little") & 0x7FFFFFFFFFFFFF
         if body[48] & 0x80:  # The time of the server that wrote it first follows: it is the commit's.
             micros = int.from_bytes(body[49:56], "little")
@@ -233,17 +233,17 @@ def _tagged_fields(body: bytes) -> tuple[UUID, int, str, int | None]:
                 value, at = _varlen(body, at)
                 values.append(value)
             uuid = UUID(bytes=bytes(values))
-        elif kind == 2:  # noqa: PLR2004 - the fields' numbers
+        elif kind == 2:
             packed, at = _varlen(body, at)
             number = packed >> 1
-        elif kind == 3:  # noqa: PLR2004
+        elif kind == 3:
             size, at = _varlen(body, at)
             tag = body[at : at + size].decode("ascii")
             at += size
         else:
             value, at = _varlen(body, at)
-            immediate = value if kind == 6 else immediate  # noqa: PLR2004
-            original = value if kind == 7 else original  # noqa: PLR2004
+            immediate = value if kind == 6 else immediate
+            original = value if kind == 7 else original
     return uuid, number, tag, original if original is not None else immediate
 
 
@@ -251,7 +251,7 @@ def _varlen(raw: bytes, at: int) -> tuple[int, int]:
     """A number whose first byte tells by its lowest ones how many bytes follow."""
     first = raw[at]
     more = 0
-    while more < 8 and first >> more & 1:  # noqa: PLR2004 - bits of a byte
+    while more < 8 and first >> more & 1:
         more += 1
     size = more + 1
     packed = int.from_bytes(raw[at : at + size], "little")
@@ -324,10 +324,10 @@ def unpacked_payload(body: bytes) -> Iterator[bytes]:
         if kind == 0:
             break
         size, at = packed_length(body, at)
-        if kind == 2:  # noqa: PLR2004 - the compression's field
+        if kind == 2:
             method, _ = packed_length(body, at)
         at += size
-    if method == 255:  # noqa: PLR2004 - not compressed
+    if method == 255:
         yield from _events([body[at:end]])
     elif method == 0:
         yield from _events(_zstd_pieces(body, at))

@@ -229,7 +229,7 @@ class Log:
         alone = self._transaction is None or not self._transaction.is_open
         if alone and not (self._is_mariadb and self._transaction):
             yield from self._open(header, start)
-            assert self._transaction is not None  # noqa: S101 - it was just opened
+            assert self._transaction is not None
             self._transaction.done -= 1
         transaction = self._transaction
         gtid = transaction.gtid.text if transaction else None
@@ -265,15 +265,15 @@ class Log:
         head = events.rows_head(body, header.type)
         table = self._tables.get(head.table_id)
         if table is None:
-            raise BinlogError(f"The rows at {self.file}:{start} in the log belong to a table that it has not described.")
+            raise BinlogError(
+                f"The rows at {self.file}:{start} in the log belong to a table that it has not described."
+            )
         done = self._transaction.done if self._transaction else 0
         return RowsChanged(
             table, head, len(head.data), start, done, header.timestamp, header.server_id, self._statement
         )
 
 
-_GTIDS: Final = frozenset(
-    {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
-)
+_GTIDS: Final = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
 _MOST_MAPS: Final = 1000
 """How many table maps are remembered."""

@@ -91,9 +91,7 @@ RowReader: TypeAlias = Callable[[bytes, int, int], list[Any]]
 """Reads all rows between two places: one tuple each, or a pair of tuples for updates."""
 
 
-def compiled_reader(
-    plans: Sequence[ColumnPlan], *images: bytes, is_partial: bool = False
-) -> RowReader:
+def compiled_reader(plans: Sequence[ColumnPlan], *images: bytes, is_partial: bool = False) -> RowReader:
     """Compile the function that reads the rows of an event.
 
     ``images`` are one or two bit maps of the columns that the log has: of the row, or of the row before and after an
@@ -256,7 +254,7 @@ def _variable(source: _Source, plan: ColumnPlan, target: str) -> Iterator[str]:
         width = column.length
     if width == 1:
         yield "size = data[pos]"
-    elif width == 2:  # noqa: PLR2004 - two bytes
+    elif width == 2:
         yield "size = data[pos] | data[pos + 1] << 8"
     else:
         yield f"size = int.from_bytes(data[pos:pos + {width}], 'little')"
@@ -299,7 +297,7 @@ def _uncompressed(raw: bytes) -> bytes:
     method, wrapped, width = raw[0] >> 4, raw[0] & 8, raw[0] & 7
     if method == 0:
         return raw[1:]
-    if method != 8:  # noqa: PLR2004 - zlib, the only one there is
+    if method != 8:
         raise BinlogError(f"A column in the log is compressed by the unknown method {method}.")
     return zlib.decompress(raw[1 + width :], -zlib.MAX_WBITS if wrapped else zlib.MAX_WBITS)
 
@@ -321,8 +319,7 @@ def _partial_piece(source: _Source, index: int, place: int) -> _Piece:
             "pos += 4",
             "stop = pos + size",
             "if stop > end: raise IndexError",
-            f"a{index} = apply_changes(b{index}, data[pos:stop]) if partial & {1 << place}"
-            f" else {text}(data[pos:stop])",
+            f"a{index} = apply_changes(b{index}, data[pos:stop]) if partial & {1 << place} else {text}(data[pos:stop])",
             "pos = stop",
         )
     )

@@ -67,7 +67,9 @@ _TEXT: Final = frozenset(
 )
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_VALUES, _ENUM_VALUES, _GEOMETRY_TYPE = range(1, 8)
-_PRIMARY_KEY, _PRIMARY_KEY_WITH_PREFIX, _ENUM_SET_DEFAULT_CHARSET, _ENUM_SET_CHARSET, _VISIBILITY, _VECTOR = range(8, 14)
+_PRIMARY_KEY, _PRIMARY_KEY_WITH_PREFIX, _ENUM_SET_DEFAULT_CHARSET, _ENUM_SET_CHARSET, _VISIBILITY, _VECTOR = range(
+    8, 14
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +144,7 @@ def _short_text(body: bytes, at: int) -> tuple[str, int]:
 
 
 def _bits(body: bytes, at: int, count: int, *, lowest_first: bool) -> list[bool]:
-    return [
-        bool(body[at + index // 8] >> (index % 8 if lowest_first else 7 - index % 8) & 1) for index in range(count)
-    ]
+    return [bool(body[at + index // 8] >> (index % 8 if lowest_first else 7 - index % 8) & 1) for index in range(count)]
 
 
 def _shapes(types: bytes, metadata: bytes, table: str) -> Iterator[tuple[int, int, int]]:
