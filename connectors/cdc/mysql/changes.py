@@ -113,6 +113,7 @@ class _Transaction:
     rows: int = 0
     """How many captured rows were seen."""
     is_resumed: bool = False
+    is_statement: bool = False
     is_left_out: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
     """What offsets within it have besides, such as its id."""
@@ -200,12 +201,13 @@ class Changes:
         micros = event.micros if event.micros is not None else event.timestamp * _MICROS_PER_SECOND
         self._last_micros = micros
         transaction = _Transaction(event.gtid, offset, micros, event.timestamp, event.server_id, event.thread)
+        transaction.is_statement = event.is_statement
         transaction.is_left_out = not self._is_wanted(event.gtid)
         self._resume(transaction)
         if event.gtid is not None:
             transaction.extra[PARTIAL_GTID] = event.gtid
         self._transaction = transaction
-        if self._metadata is not None and event.gtid is not None:
+        if self._metadata is not None and event.gtid is not None and not event.is_statement:
             transaction.extra[_TRANSACTION_ID] = event.gtid
             del transaction.extra[PARTIAL_GTID]
             begun = self._metadata.begin(event.gtid, micros // 1000, self._within(transaction, 1, 0))
@@ -250,7 +252,8 @@ class Changes:
         if transaction is None:
             return
         self._offset["server_id"] = transaction.server_id
-        if self._metadata is not None and transaction.gtid is not None and not transaction.is_left_out:
+        is_told = not (transaction.is_left_out or transaction.is_statement)
+        if self._metadata is not None and transaction.gtid is not None and is_told:
             out.append(self._metadata.end(transaction.gtid, transaction.micros // 1000, self._offset))
 
     # -- rows ----------------------------------------------------------------------------------------------

@@ -122,12 +122,20 @@ class SchemaChangeRecords:
         """Return the records of a statement in the log."""
         if not self._is_wanted:
             return []
+        if statement.kind == "DROP":
+            return [
+                self.record(
+                    table.catalog,
+                    f"DROP TABLE {quoted(table.catalog)}.{quoted(table.table)}",
+                    [("DROP", table, None, None)],
+                    {**source, "table": table.table},
+                    offset,
+                )
+                for table in statement.tables
+            ]
         catalog = self._catalog()
         changes: list[TableChange] = [
-            (statement.kind, table, None, None)
-            if statement.kind == "DROP"
-            else (statement.kind, table, catalog.table(table), catalog.charset(table))
-            for table in statement.tables
+            (statement.kind, table, catalog.table(table), catalog.charset(table)) for table in statement.tables
         ]
         return [self.record(statement.database, stated.query.sql, changes, source, offset)]
 

@@ -40,6 +40,8 @@ class Began:
     thread: int | None
     micros: int | None
     """When the transaction was committed, in microseconds since 1970, if the log says."""
+    is_statement: bool = False
+    """Whether it is a single statement, such as a change of the schema."""
 
 
 @dataclass(slots=True)
@@ -194,12 +196,21 @@ class Log:
         self._statement, self._thread = None, None
         if self._is_mariadb:
             self._transaction.is_open = not gtid.is_standalone
-            yield self._began(header, start)
+            yield self._began(header, start, is_statement=gtid.is_standalone)
             self._transaction.done = 1
 
-    def _began(self, header: Header, start: int) -> Began:
+    def _began(self, header: Header, start: int, *, is_statement: bool) -> Began:
         gtid = self._transaction.gtid if self._transaction else Gtid(None)
-        return Began(gtid.text, self.file, start, header.timestamp, header.server_id, self._thread, gtid.micros)
+        return Began(
+            gtid.text,
+            self.file,
+            start,
+            header.timestamp,
+            header.server_id,
+            self._thread,
+            gtid.micros,
+            is_statement,
+        )
 
     def _query(self, header: Header, query: Query, start: int) -> Iterator[LogEvent]:
         sql = query.sql
@@ -216,19 +227,19 @@ class Log:
         else:
             yield from self._state(header, query, start)
 
-    def _open(self, header: Header, start: int) -> Iterator[LogEvent]:
+    def _open(self, header: Header, start: int, *, is_statement: bool = False) -> Iterator[LogEvent]:
         if self._transaction is None:  # A log without GTIDs, or read from the middle of a transaction's head.
             self._transaction = _Transaction(Gtid(None), start)
         if not self._transaction.is_open:
             self._transaction.is_open = True
             if not self._is_mariadb:
-                yield self._began(header, start)
+                yield self._began(header, start, is_statement=is_statement)
         self._transaction.done += 1
 
     def _state(self, header: Header, query: Query, start: int) -> Iterator[LogEvent]:
         alone = self._transaction is None or not self._transaction.is_open
         if alone and not (self._is_mariadb and self._transaction):
-            yield from self._open(header, start)
+            yield from self._open(header, start, is_statement=not _OPENS.search(query.sql))
             assert self._transaction is not None
             self._transaction.done -= 1
         transaction = self._transaction
