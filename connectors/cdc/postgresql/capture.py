@@ -68,7 +68,11 @@ class Capture:
         self._streams_at = 0.0
         self._catalog = Catalog(self._session, parts.config.database_dbname)
         self._confirmed_lsn = 0
-        self._open()
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
 
     # -- opening -----------------------------------------------------------------------------------------------
 

@@ -186,7 +186,7 @@ class Catalog:
         return keys if names.issuperset(keys) else ()
 
     def _all(self, query: str, arguments: Sequence[Any]) -> list[Any]:
-        return self._connection.execute(query, arguments).fetchall()
+        return self._connection.execute(query, arguments or None).fetchall()
 
 
 _LITERAL: Final = re.compile(r"'((?:[^']|'')*)'(?:::[\w\s\"\[\](),.]+)?", re.DOTALL)

@@ -38,7 +38,7 @@ _Read = Callable[[bytes], Any]
 
 @dataclass(frozen=True, slots=True)
 class PgType:
-    """A type of the catalog. ``kind`` is its ``typtype``; arrays have an ``element``, domains are replaced by theirs."""
+    """A type of the catalog. ``kind`` is its ``typtype``; arrays have an ``element``, domains are resolved."""
 
     oid: int
     name: str
@@ -179,8 +179,9 @@ class PostgresDialect:
     def _date(self) -> Conversion:
         inner = date_conversion(self._times)
         if self._times is TimePrecisionMode.ISOSTRING:
-            infinite: tuple[Any, Any] = tuple(
-                iso_date(ms // 86_400_000) + "Z" for ms in (_INFINITE_MS, _NEGATIVE_INFINITE_MS)
+            infinite: tuple[Any, Any] = (
+                iso_date(_INFINITE_MS // 86_400_000) + "Z",
+                iso_date(_NEGATIVE_INFINITE_MS // 86_400_000) + "Z",
             )
         else:
             infinite = (2**31 - 1, -(2**31))
@@ -194,7 +195,10 @@ class PostgresDialect:
         if inner.schema is types.TIMESTAMP:
             infinite: tuple[Any, Any] = (_INFINITE_MS, _NEGATIVE_INFINITE_MS)
         elif self._times is TimePrecisionMode.ISOSTRING:
-            infinite = tuple(iso_timestamp(ms * 1000) + "Z" for ms in (_INFINITE_MS, _NEGATIVE_INFINITE_MS))
+            infinite = (
+                iso_timestamp(_INFINITE_MS * 1000) + "Z",
+                iso_timestamp(_NEGATIVE_INFINITE_MS * 1000) + "Z",
+            )
         else:
             infinite = (2**63 - 1, -(2**63))
         if inner.schema is types.MICRO_TIMESTAMP:

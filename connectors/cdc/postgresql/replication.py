@@ -84,7 +84,7 @@ class ReplicationConnection:
 
     def timeline_history(self, timeline: int) -> str:
         """Return the history of a timeline: a line for each earlier one, with the LSN at which it ended."""
-        return self._row(f"TIMELINE_HISTORY {timeline}")["content"]
+        return str(self._row(f"TIMELINE_HISTORY {timeline}")["content"])
 
     def create_slot(
         self, name: str, *, exports: bool, is_temporary: bool = False, is_failover: bool = False
@@ -166,7 +166,7 @@ class ReplicationConnection:
     def _row(self, command: str) -> dict[str, Any]:
         result = self._connection.exec_(command.encode())
         if result.status != self._pq.ExecStatus.TUPLES_OK or result.ntuples < 1:
-            raise self._error(result, f"{command.split(' (')[0]} failed")
+            raise self._error(result, f"{command.partition(' (')[0]} failed")
         return {
             (result.fname(place) or b"").decode(): None if value is None else value.decode()
             for place in range(result.nfields)

@@ -111,7 +111,7 @@ def statement_of(table: Table, schema: TableSchema, override: str | None) -> str
         for place, column in enumerate(table.columns)
     )
     source = f"({override.strip().rstrip(';')}) AS rows_of_table" if override else named(table.id)
-    return f"SELECT {', '.join(columns) or 'NULL'} FROM {source}"
+    return f"SELECT {', '.join(columns) or 'NULL'} FROM {source}"  # noqa: S608 - names are quoted
 
 
 def copied_rows(session: psycopg.Connection[Any], statement: str) -> Iterator[list[bytes | None]]:
@@ -127,8 +127,11 @@ def copied_rows(session: psycopg.Connection[Any], statement: str) -> Iterator[li
         size, data = get(0)
         if size <= 0:
             break
-        fields = bytes(data)[:-1].split(b"\t")
-        yield [_field(field) if b"\\" in field else field for field in fields] if b"\\" in data else fields
+        line = bytes(data)[:-1]
+        if b"\\" in line:
+            yield [_field(field) if b"\\" in field else field for field in line.split(b"\t")]
+        else:
+            yield [*line.split(b"\t")]
     ended = connection.get_result()
     if size < -1 or ended is None or ended.status != ExecStatus.COMMAND_OK:
         import psycopg  # noqa: PLC0415 - as above

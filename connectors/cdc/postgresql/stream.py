@@ -115,7 +115,7 @@ class ChangeStream:
         *,
         identity: ServerIdentity | None = None,
         metadata: TransactionMetadata | None = None,
-        prefixes: NameFilter = NameFilter(),
+        prefixes: NameFilter,
     ) -> None:
         self._names = names
         self._events = events
@@ -249,7 +249,7 @@ class ChangeStream:
         raw, _ = table.split(data, PAYLOAD + 6)
         row = schema.row(raw)
         key = self._key(schema, row, raw)
-        previous, offset = self._moved(lsn, "INSERT")
+        _, offset = self._moved(lsn, "INSERT")
         source = self._source(table.table_schema, table.table, lsn)
         self._events.created(self._sink, schema, key, row, source, self._block(table.name, lsn), offset)
 

@@ -173,9 +173,9 @@ def point(text: bytes) -> dict[str, Any]:
 def box(text: bytes) -> dict[str, Any]:
     """Return the struct of a box, as the polygon of its corners."""
     right, top, left, bottom = _numbers(text)
-    corners = (left, bottom, left, top, right, top, right, bottom, left, bottom)
+    corners = (right, top, right, bottom, left, bottom, left, top, right, top)
     wkb = struct.pack("<BIII10d", 1, 3, 1, len(corners) // 2, *corners)
-    return {"wkb": wkb, "srid": None, "extensions": None}
+    return {"wkb": wkb, "srid": None, "extensions": {"type": "box"}}
 
 
 def vector(text: bytes) -> list[float]:
