@@ -1,1 +1,1 @@
-"""Change data capture: the changes of databases as records, as Debezium sends them."""
+"""Change data capture: the changes of a database, as its log tells them, become records. One folder a database."""

@@ -94,11 +94,24 @@ def replayed(database: Database) -> list[SourceRecord]:
         "include.schema.changes": "true",
     }
     connector, offsets = binlog_connector(database), StoredOffsets()
-    records = run_source(connector, props, offsets=offsets)
-    for part in (STATEMENTS, *CHANGES):
+    records = run_source(connector, props, offsets=offsets, until=bool)
+    for part in ((), STATEMENTS, *CHANGES):
         run(database, *part)
-        records += run_source(connector, props, offsets=offsets)
+        end = end_of_log(database)
+        records += run_source(
+            connector, props, offsets=offsets, until=lambda _, end=end: position(offsets, database.product) >= end
+        )
     return records
+
+
+def end_of_log(database: Database) -> int:
+    statement = "SHOW MASTER STATUS" if database.product == "mariadb" else "SHOW BINARY LOG STATUS"
+    return int(database.rows(statement)[0][1])
+
+
+def position(offsets: StoredOffsets, server: str) -> int:
+    offset = offsets.offset({"server": server}) or {}
+    return -1 if "snapshot" in offset else int(offset["pos"])
 
 
 def run(database: Database, *statements: str) -> None:
@@ -155,6 +168,8 @@ def _masked(value: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: None if name in CLOCK else part for name, part in value.items()}
     if isinstance(source := shown.get("source"), dict):
         shown["source"] = {name: _source_part(name, part) for name, part in source.items()}
+    if shown.get("op") == "t":
+        shown["transaction"] = None  # MariaDB's connector counts the statement as a transaction, MySQL's does not.
     if isinstance(block := shown.get("transaction"), dict):
         shown["transaction"] = {**block, "id": _id(block["id"])}
     if "status" in shown:
