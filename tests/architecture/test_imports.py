@@ -66,7 +66,7 @@ DOORS: Final = {
     "psycopg": ["connect/kits/sql", "connectors/cdc/postgresql"],
     "py4j": ["connectors/spark"],
     "pyarrow": ["connect/data", "connectors", "converters"],
-    "pymysql": ["connect/kits/sql"],
+    "pymysql": ["connect/kits/sql", "connectors/cdc/mysql"],
     "pyspark": ["connectors/spark"],
     "pytest": ["connect/testing"],
     "requests": [

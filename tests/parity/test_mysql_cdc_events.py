@@ -131,9 +131,7 @@ def written(records: list[SourceRecord]) -> dict[str, list[Any]]:
     for record in records:
         key = text(record.topic, record.key_schema, record.key)
         value = text(record.topic, record.value_schema, record.value)
-        headers = [
-            [header.key, None if header.key.startswith(CONTEXT) else header.value] for header in record.headers
-        ]
+        headers = [[header.key, None if header.key.startswith(CONTEXT) else header.value] for header in record.headers]
         topics.setdefault(record.topic, []).append(comparable(key, value, headers))
     return topics
 
@@ -147,7 +145,11 @@ def recorded(product: str) -> dict[str, list[Any]]:
         after = value.get("after") or {}
         if event["key"] is None and event["value"] is None:
             continue  # A tombstone without a key deletes nothing, and a compacted topic refuses it.
-        is_later = event["topic"].startswith("schemahistory") or "signal" in event["topic"] or value.get("source", {}).get("snapshot") == "incremental"
+        is_later = (
+            event["topic"].startswith("schemahistory")
+            or "signal" in event["topic"]
+            or value.get("source", {}).get("snapshot") == "incremental"
+        )
         if is_later or after.get("name") == "while stopped":
             continue
         headers = [[name, None if name.startswith(CONTEXT) else value] for name, value in event["headers"]]

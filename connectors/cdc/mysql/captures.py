@@ -150,8 +150,8 @@ class Captures:
 
 def _unknown(table: TableId) -> str:
     return (
-        f"The log does not name the columns of table {table} (binlog_row_metadata=MINIMAL), and the catalog has another "
-        "version of the table than the log at this place, so its rows cannot be told. Run SET GLOBAL "
+        f"The log does not name the columns of table {table} (binlog_row_metadata=MINIMAL), and the catalog has "
+        "another version of the table than the log at this place, so its rows cannot be told. Run SET GLOBAL "
         "binlog_row_metadata = 'FULL' on the server, and set it in its configuration. The rows that were logged before "
         "need a new snapshot: delete the connector's offsets, and start it again."
     )

@@ -221,8 +221,8 @@ class Changes:
             return
         if partial.partial_gtid and transaction.gtid and partial.partial_gtid != transaction.gtid:
             self.warning = (
-                f"Transaction {partial.partial_gtid}, of which a part was sent, is not the next one of this server, but "
-                f"{transaction.gtid} is: the server has another order. All of both is sent, so some changes come twice."
+                f"Transaction {partial.partial_gtid}, of which a part was sent, is not the next one of this server: "
+                f"that is {transaction.gtid}. All of both is sent, so some changes come twice."
             )
             return
         transaction.is_resumed = True
@@ -434,9 +434,9 @@ class Changes:
             return
         raise ConnectError(
             f"The log has a change of rows as a statement at position {event.position} "
-            f"(\"{event.query.sql[:60]}...\"), from which the rows cannot be told. Run SET GLOBAL binlog_format = 'ROW', "
-            "and end the sessions that have another. The change needs a new snapshot: delete the connector's offsets, "
-            "and start it again."
+            f"({event.query.sql[:60]!r}...), from which the rows cannot be told. Run SET GLOBAL binlog_format = "
+            "'ROW', and end the sessions that have another. The change needs a new snapshot: delete the connector's "
+            "offsets, and start it again."
         )
 
 

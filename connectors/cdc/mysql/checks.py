@@ -25,7 +25,7 @@ def server_errors(config: MySqlConfig, session: Session) -> Iterator[ConfigError
     """Yield an error for all that would later fail."""
     server = session.server
     yield from _product_errors(config, server)
-    yield from setting_errors(config, server)
+    yield from setting_errors(server)
     yield from right_errors(config, session)
     yield from _identity_errors(config, session)
     yield from _table_errors(config.wanted(), session)
@@ -37,7 +37,7 @@ def _product_errors(config: MySqlConfig, server: Server) -> Iterator[ConfigError
         yield ConfigRuleError(f"The server is {found} {server.version}: use the {wanted}.", _HOST, "connector.class")
 
 
-def setting_errors(config: MySqlConfig, server: Server) -> Iterator[ConfigError]:
+def setting_errors(server: Server) -> Iterator[ConfigError]:
     """Yield an error for each setting of the server with which changes are not in its log."""
     variables = server.variables
     if variables.get("log_bin", "OFF").upper() not in ("ON", "1"):

@@ -40,11 +40,9 @@ _SIZES: Final[Mapping[str, int]] = {
     "longblob": 4,
     "longtext": 4,
 }
-_GEOMETRIES: Final = ("geometry", "point", "linestring", "polygon") + (
-    "multipoint",
-    "multilinestring",
-    "multipolygon",
-    "geometrycollection",
+_GEOMETRIES: Final = (
+    *("geometry", "point", "linestring", "polygon"),
+    *("multipoint", "multilinestring", "multipolygon", "geometrycollection"),
 )
 _INTEGERS: Final[Mapping[str, int]] = {
     "tinyint": _T.TINY,
@@ -117,7 +115,7 @@ def declared_type(text: str, charset: str | None = None) -> ColumnType:
     return ColumnType(kind, length, scale, "unsigned" in rest or "zerofill" in rest, charset)
 
 
-def logged_type(column: ColumnMap, charsets: Mapping[int, str]) -> ColumnType:
+def logged_type(column: ColumnMap, charsets: Mapping[int, str]) -> ColumnType:  # noqa: PLR0911 - one for each kind
     """Return the type of a column by what the log says alone; display widths and the like are not in it."""
     kind = column.type
     charset = charsets.get(column.collation) if column.collation is not None else None
@@ -189,7 +187,7 @@ _WIDEST: Final[Mapping[str, int]] = {
 }
 
 
-def is_described_by(column: ColumnMap, declared: ColumnType) -> bool:
+def is_described_by(column: ColumnMap, declared: ColumnType) -> bool:  # noqa: PLR0911 - one for each kind
     """Return whether a declaration is that of a column in the log: it would be logged just so."""
     kind = declared.kind
     if kind in _INTEGERS:

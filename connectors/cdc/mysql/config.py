@@ -75,6 +75,12 @@ _WITHOUT_EFFECT: Final = {
 }
 
 
+_EXCLUSIVE: Final = (
+    ("database.include.list", "database.exclude.list"),
+    ("gtid.source.includes", "gtid.source.excludes"),
+)
+
+
 class LockingMode(StrEnum):
     """The values of ``snapshot.locking.mode``, without that of Java classes."""
 
@@ -114,7 +120,7 @@ class MySqlConfig(RelationalConfig, HostsConfig):
     database_initial_statements: str = option(
         default="",
         importance=LOW,
-        doc="SQL statements to run on each connection for questions, separated by semicolons; write ;; for a semicolon.",
+        doc="SQL statements to run on each connection for questions, separated by semicolons; ;; is a semicolon.",
     )
     database_ssl_mode: Literal[
         "disabled",
@@ -131,8 +137,8 @@ class MySqlConfig(RelationalConfig, HostsConfig):
         importance=MEDIUM,
         ignore_case=True,
         doc="Whether connections are encrypted: disabled, preferred (if the server can), required, verify_ca (and the "
-        "certificate is checked), verify_identity (and it is the host's). MariaDB's names for these are disable, trust, "
-        "verify-ca and verify-full.",
+        "certificate is checked), verify_identity (and it is the host's). MariaDB's names for these are disable, "
+        "trust, verify-ca and verify-full.",
     )
     database_ssl_truststore: str | None = option(
         default=None,
@@ -184,7 +190,8 @@ class MySqlConfig(RelationalConfig, HostsConfig):
         default=(),
         importance=HIGH,
         validator=java_regex_list,
-        doc="Regular expressions for the UUIDs of the servers (for MariaDB: the domains) whose transactions are read; by default all.",
+        doc="Regular expressions for the UUIDs of the servers (for MariaDB: the domains) whose transactions are read; "
+        "by default all.",
     )
     gtid_source_excludes: tuple[str, ...] = option(
         default=(), importance=MEDIUM, validator=java_regex_list, doc="Regular expressions for those that are not."
@@ -219,9 +226,9 @@ class MySqlConfig(RelationalConfig, HostsConfig):
         default=LockingMode.MINIMAL,
         importance=LOW,
         ignore_case=True,
-        doc="How the snapshot gets a place in the log that is exactly its own: minimal locks all tables against writing "
-        "for a moment (FLUSH TABLES WITH READ LOCK), extended until its rows are read, the minimal_percona ones by LOCK "
-        "TABLES FOR BACKUP; none takes no lock, and finds a moment without a write by itself.",
+        doc="How the snapshot gets a place in the log that is exactly its own: minimal locks all tables against "
+        "writing for a moment (FLUSH TABLES WITH READ LOCK), extended until its rows are read, the minimal_percona "
+        "ones by LOCK TABLES FOR BACKUP; none takes no lock, and finds a moment without a write by itself.",
     )
     snapshot_lock_timeout_ms: Long = option(
         default=10_000, importance=MEDIUM, validator=at_least(0), doc="Milliseconds to wait for the lock."
@@ -272,12 +279,7 @@ class MySqlConfig(RelationalConfig, HostsConfig):
             yield ConfigError(
                 "time.precision.mode", "adaptive", "MySQL's TIME exceeds a day: set adaptive_time_microseconds"
             )
-        for kind in ("database", "gtid.source"):
-            first, second = (
-                (f"{kind}.includes", f"{kind}.excludes")
-                if kind == "gtid.source"
-                else (f"{kind}.include.list", f"{kind}.exclude.list")
-            )
+        for first, second in _EXCLUSIVE:
             if self.originals.get(first) and self.originals.get(second):
                 yield ConfigRuleError(f"Set {first} or {second}, not both.", first, second)
         yield from self._unreachable()

@@ -78,7 +78,7 @@ class MySqlDialect:
     binary: BinaryHandlingMode
     unsigned_bigint: UnsignedBigintMode
 
-    def conversion(self, column: Column) -> Conversion:
+    def conversion(self, column: Column) -> Conversion:  # noqa: PLR0911 - one for each kind
         """Return how values of the column are converted."""
         kind: ColumnType = column.native
         name = kind.kind

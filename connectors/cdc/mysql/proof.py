@@ -65,16 +65,18 @@ class SchemaProof:
                 if header.type == EventType.ROTATE:
                     size = events.CHECKSUM_BYTES if events.is_checked(raw) else 0
                     file, _ = events.rotation(raw[events.HEADER_BYTES : len(raw) - size])
-                elif header.type in (EventType.QUERY, EventType.QUERY_COMPRESSED):
-                    if found := _touching(raw, table, is_compressed=header.type == EventType.QUERY_COMPRESSED):
-                        return found
+                elif found := _touching(raw, header.type, table):
+                    return found
                 if file == last_file and header.end >= last:
                     return None
         return None
 
 
-def _touching(raw: bytes, table: TableId, *, is_compressed: bool) -> str | None:
-    """The statement of an event, if it may change a table."""
+def _touching(raw: bytes, kind: int, table: TableId) -> str | None:
+    """The statement of an event, if it is one and may change a table."""
+    if kind not in (EventType.QUERY, EventType.QUERY_COMPRESSED):
+        return None
+    is_compressed = kind == EventType.QUERY_COMPRESSED
     checked = events.CHECKSUM_BYTES if events.is_checked(raw) else 0
     query = events.query(raw[events.HEADER_BYTES : len(raw) - checked], is_compressed=is_compressed)
     statement = parse_statement(query.sql, query.database)

@@ -214,8 +214,8 @@ def snapshot_statements(
 ) -> Iterator[tuple[str, str | None, str, list[TableChange]]]:
     """Yield what a snapshot says of the schema: database, table, statement, and changes of tables.
 
-    ``tables`` has the tables of each database with the statements that create them and their character sets, ``charsets`` each database's
-    character set and collation.
+    ``tables`` has the tables of each database with the statements that create them and their character sets,
+    ``charsets`` each database's character set and collation.
     """
     charset, collation = server.variables["character_set_server"], server.variables["collation_server"]
     yield "", None, f"SET character_set_server={charset}, collation_server={collation}", []

@@ -67,10 +67,9 @@ class Server:
 
 
 _VARIABLES: Final = (
-    ("version", "version_comment", "log_bin", "binlog_format", "binlog_row_image", "binlog_row_metadata", "gtid_mode")
-    + ("server_id", "server_uuid", "binlog_rows_query_log_events", "binlog_checksum", "lower_case_table_names")
-    + ("character_set_server", "collation_server", "gtid_domain_id", "binlog_row_value_options", "gtid_strict_mode")
-    + ("enforce_gtid_consistency", "log_slave_updates", "log_replica_updates", "binlog_annotate_row_events")
+    *("version", "version_comment", "log_bin", "binlog_format", "binlog_row_image", "binlog_row_metadata"),
+    *("gtid_mode", "server_id", "binlog_rows_query_log_events", "binlog_annotate_row_events"),
+    *("character_set_server", "collation_server"),
 )
 
 
@@ -106,11 +105,9 @@ class Session:
         return self._server
 
     def _charsets(self, *, is_mariadb: bool) -> dict[int, str]:
-        if is_mariadb:
-            sql = "SELECT ID AS id, CHARACTER_SET_NAME AS name FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
-        else:
-            sql = "SELECT ID AS id, CHARACTER_SET_NAME AS name FROM information_schema.COLLATIONS"
-        return {int(row["id"]): str(row["name"]).lower() for row in self.rows(sql) if row["id"] is not None}
+        table = "COLLATION_CHARACTER_SET_APPLICABILITY" if is_mariadb else "COLLATIONS"
+        rows = self.rows(f"SELECT ID AS id, CHARACTER_SET_NAME AS name FROM information_schema.{table}")  # noqa: S608
+        return {int(row["id"]): str(row["name"]).lower() for row in rows if row["id"] is not None}
 
     def end_of_log(self) -> LogPlace:
         """Return where the log ends now. Raises :class:`~connect.errors.ConnectError` if there is none."""

@@ -206,8 +206,8 @@ class RowSource:
         override = next((text for name, text in self._overrides.items() if name.lower() == str(table.id).lower()), None)
         chosen = ", ".join(f"{selected(column)} AS {quoted(column.name)}" for column in columns)
         if override is not None:
-            return columns, f"SELECT {chosen} FROM ({override.strip().rstrip(';')}) AS chosen"
-        return columns, f"SELECT {chosen} FROM {quoted(table.id.catalog)}.{quoted(table.id.table)}"
+            return columns, f"SELECT {chosen} FROM ({override.strip().rstrip(';')}) AS chosen"  # noqa: S608 - quoted
+        return columns, f"SELECT {chosen} FROM {quoted(table.id.catalog)}.{quoted(table.id.table)}"  # noqa: S608 - quoted
 
 
 def _streamed(session: Session, statement: str) -> Iterator[tuple[Any, ...]]:
@@ -215,7 +215,7 @@ def _streamed(session: Session, statement: str) -> Iterator[tuple[Any, ...]]:
     import pymysql  # noqa: PLC0415 - loaded where a database is used
     from pymysql.cursors import SSCursor as Streamed  # noqa: PLC0415 - as above
 
-    cursor: SSCursor[Any] = Streamed(session.connection)
+    cursor: SSCursor = Streamed(session.connection)
     decoders = session.connection.decoders
     try:
         session.connection.decoders = {}

@@ -155,7 +155,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
     def _begin(self) -> None:
         config, session = self.config, self._asked()
         server = session.server
-        for error in setting_errors(config, server):
+        for error in setting_errors(server):
             raise error
         for warning in setting_warnings(config, server):
             logger.warning("%s", warning)

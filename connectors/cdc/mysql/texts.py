@@ -107,7 +107,7 @@ _READERS: Final[dict[str, Read]] = {
 }
 
 
-def default_value(text: str | None, column: Column, *, is_mariadb: bool) -> Any:
+def default_value(text: str | None, column: Column, *, is_mariadb: bool) -> Any:  # noqa: PLR0911 - one for each kind
     """Return a column's default as a value; ``None`` if there is none, or if it is an expression."""
     if text is None or (is_mariadb and text.upper() == "NULL"):
         return None

@@ -172,7 +172,7 @@ def _run(source: _Source, run: Sequence[tuple[int, _Piece]], prefix: str) -> Ite
             yield f"{prefix}{index} = {piece.convert.format(f'{prefix}{index}')}"
 
 
-def _piece(source: _Source, plan: ColumnPlan, target: str) -> _Piece:
+def _piece(source: _Source, plan: ColumnPlan, target: str) -> _Piece:  # noqa: PLR0911 - one for each kind
     column = plan.column
     kind, length = column.type, column.length
     if letter := _INTEGERS.get((kind, plan.is_unsigned)):
@@ -265,7 +265,7 @@ def _variable(source: _Source, plan: ColumnPlan, target: str) -> Iterator[str]:
     yield "pos = stop"
 
 
-def _variable_value(source: _Source, plan: ColumnPlan) -> str:
+def _variable_value(source: _Source, plan: ColumnPlan) -> str:  # noqa: PLR0911 - one for each kind
     raw = "data[pos:stop]"
     kind = plan.column.type
     if kind in (_T.VARCHAR_COMPRESSED, _T.BLOB_COMPRESSED):
