@@ -6,8 +6,10 @@ Dates are days and times microseconds since 1970, times of day microseconds. A d
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 __all__ = [
@@ -15,9 +17,9 @@ __all__ = [
     "date_days",
     "datetime2_micros",
     "datetime_micros",
+    "decimal_reader",
     "decimal_size",
     "decimal_text",
-    "decimal_value",
     "old_date_days",
     "old_datetime_micros",
     "old_time_micros",
@@ -35,6 +37,7 @@ _FRACTION: Final = (1, 10_000, 100, 1)
 """Microseconds a unit, by the number of bytes of the fraction."""
 
 
+@lru_cache(maxsize=4096)
 def date_days(year: int, month: int, day: int) -> int | None:
     """Return the days since 1970, or ``None`` for what is no date."""
     try:
@@ -107,9 +110,30 @@ def decimal_size(precision: int, scale: int) -> int:
     return words * 4 + _BYTES[whole % _DIGITS_PER_WORD] + _BYTES[fraction % _DIGITS_PER_WORD]
 
 
-def decimal_value(precision: int, scale: int, raw: bytes, at: int) -> Decimal:
-    """Return a DECIMAL with all of its digits after the point."""
-    return Decimal(decimal_text(precision, scale, raw, at))
+def decimal_reader(precision: int, scale: int) -> Callable[[bytes], Decimal]:
+    """Return the function that reads a DECIMAL, with all of its digits after the point."""
+    size = decimal_size(precision, scale)
+    limit, mask = 1 << 8 * size - 1, (1 << 8 * size) - 1
+    whole, fraction = precision - scale, scale
+    if whole > _DIGITS_PER_WORD or fraction > _DIGITS_PER_WORD:
+        return lambda raw: Decimal(decimal_text(precision, scale, raw, 0))
+    shift = 8 * _BYTES[fraction]
+    low = (1 << shift) - 1
+
+    def read(raw: bytes) -> Decimal:
+        # Up to nine digits on each side are one number each; those below zero have all bits inverted.
+        packed = int.from_bytes(raw, "big")
+        if packed & limit:
+            packed ^= limit
+            sign = ""
+        else:
+            packed = (packed ^ limit) ^ mask
+            sign = "-"
+        if not fraction:
+            return Decimal(f"{sign}{packed}")
+        return Decimal(f"{sign}{packed >> shift}.{packed & low:0{fraction}d}")
+
+    return read
 
 
 def decimal_text(precision: int, scale: int, raw: bytes, at: int) -> str:

@@ -10,7 +10,6 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from connect.kits.cdc.table_schemas import UNAVAILABLE
@@ -182,7 +181,7 @@ def _piece(source: _Source, plan: ColumnPlan, target: str) -> _Piece:  # noqa: P
     if kind == _T.INT24:
         return _Piece(_INT24_BYTES, "3s", f"int.from_bytes({{0}}, 'little', signed={not plan.is_unsigned})")
     if kind == _T.NEWDECIMAL:
-        read = source.name(_decimal_reader(length, column.scale))
+        read = source.name(numbers.decimal_reader(length, column.scale))
         size = numbers.decimal_size(length, column.scale)
         return _Piece(size, f"{size}s", f"{read}({{0}})")
     if kind == _T.YEAR:
@@ -219,11 +218,6 @@ def short_float(value: float) -> float:
         if _FLOAT.unpack(_FLOAT.pack(short))[0] == value:
             return short
     return float(f"{value:.9g}")
-
-
-def _decimal_reader(precision: int, scale: int) -> Callable[[bytes], Decimal]:
-    value = numbers.decimal_value
-    return lambda raw: value(precision, scale, raw, 0)
 
 
 def _choice_piece(source: _Source, plan: ColumnPlan) -> _Piece:
