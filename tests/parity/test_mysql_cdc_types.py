@@ -101,6 +101,7 @@ def test_every_type_is_sent_as_recorded(typed: Database, *, streams: bool) -> No
     assert sent(typed, {}, streams=streams) == expected(typed.product, "default")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_changes_what_is_recorded(typed: Database, mode: str) -> None:
     assert sent(typed, MODES[mode], streams=True) == expected(typed.product, mode)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from connect.config import ConfigRuleError
-from connect.errors import ConfigError, ConnectError
+from connect.errors import ConfigError, ConnectError, RetriableError
 from connectors.cdc.mysql.captures import TableFilter
 from connectors.cdc.mysql.catalog import Catalog
 from connectors.cdc.mysql.config import LockingMode, MySqlConfig
@@ -124,14 +124,24 @@ def _identity_errors(config: MySqlConfig, session: Session) -> Iterator[ConfigEr
             "replica has.",
             _SERVER_ID,
         )
-    new = not session.server.is_mariadb and session.server.number >= (8, 0, 22)
-    for row in session.rows("SHOW REPLICAS" if new else "SHOW SLAVE HOSTS"):
+    for row in _replicas(session):
         if str(row["server_id"]) == str(config.database_server_id) and str(row["host"]) != config.replica_name:
             yield ConfigRuleError(
                 f"database.server.id={config.database_server_id} is the number of the replica {row['host'] or '?'}: "
                 "choose another, or each would end the other's connection.",
                 _SERVER_ID,
             )
+
+
+def _replicas(session: Session) -> list[dict[str, Any]]:
+    """The replicas that the server knows; none if the user may not see them, which MariaDB grants to few."""
+    new = not session.server.is_mariadb and session.server.number >= (8, 0, 22)
+    try:
+        return session.rows("SHOW REPLICAS" if new else "SHOW SLAVE HOSTS")
+    except RetriableError:
+        raise
+    except ConnectError:
+        return []
 
 
 def _table_errors(wanted: TableFilter, session: Session) -> Iterator[ConfigError]:

@@ -198,7 +198,7 @@ def _failure(packet: bytes) -> ConnectError:
     text = packet[3:].decode("utf-8", "replace")
     if text.startswith("#"):
         text = text[6:]
-    if number == _LOG_LOST and "same server" in text:
+    if "same server_uuid/server_id" in text:
         return ConnectError(
             "Another reader of the log, or a replica, has connected with the same database.server.id, and the server "
             "has ended this one. Give each its own number."

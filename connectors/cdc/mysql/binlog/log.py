@@ -7,6 +7,7 @@ events that are done: MySQL's begins with BEGIN, MariaDB's with its GTID, and ev
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -111,6 +112,12 @@ class Log:
 
     def read(self, raw: bytes) -> Iterator[LogEvent]:
         """Take an event as it came, and yield what it means. Raises :class:`BinlogError` if it is damaged."""
+        try:
+            yield from self._read(raw)
+        except (IndexError, ValueError, struct.error) as error:
+            raise BinlogError(f"An event at {self.file}:{self.position} in the log is damaged: {error}.") from error
+
+    def _read(self, raw: bytes) -> Iterator[LogEvent]:
         header = events.parse_header(raw, 0)
         kind = header.type
         if kind == EventType.ROTATE:
