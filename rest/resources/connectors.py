@@ -180,7 +180,8 @@ def _signal(body: dict[str, Any]) -> dict[str, Any]:
     """Return the id, which is made if there is none, the type and the data of a signal."""
     given = {"id": body.get("id") or str(uuid.uuid4()), "type": body.get("type"), "data": body.get("data") or {}}
     for member in ("id", "type"):
-        if not isinstance(given[member], str) or not given[member].strip():
+        text = given[member]
+        if not isinstance(text, str) or not text.strip():
             raise BadRequestError(f'The {member} of a signal must be text, such as {{"type": "execute-snapshot"}}.')
     if not isinstance(given["data"], dict):
         raise BadRequestError("The data of a signal must be an object.")

@@ -23,12 +23,14 @@ class Query:
 class SqlForm:
     """How a database writes names and placeholders.
 
-    ``compares_rows`` says whether it finds ``(a, b) > (1, 2)`` by an index, as PostgreSQL does and MySQL does not.
+    ``numbers`` is whether placeholders are ``$1``, ``$2``; otherwise they are ``%s``, and other percent signs are
+    doubled. ``compares_rows`` is whether the database finds ``(a, b) > (1, 2)`` by an index, as PostgreSQL does and
+    MySQL does not.
     """
 
     quoted: Callable[[str], str]
-    placeholder: str = "%s"
-    compares_rows: bool = True
+    numbers: bool
+    compares_rows: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,55 +49,58 @@ class ChunkQueries:
 
     def chunk(self, after: Key | None, until: Key | None, rows: int) -> Query:
         """Return the statement for the next rows after a key, up to and including another, in the order of the key."""
-        query = self._select(self.columns, after, until)
-        return Query(f"{query.text} ORDER BY {self._order()} LIMIT {rows}", query.values)
+        return self._select(self.columns, after, until, f" ORDER BY {self._order()} LIMIT {rows}")
 
     def rest(self, after: Key | None, until: Key | None) -> Query:
         """Return the statement for all rows of a range, in the order of the key."""
-        query = self._select(self.columns, after, until)
-        return Query(f"{query.text} ORDER BY {self._order()}", query.values)
+        return self._select(self.columns, after, until, f" ORDER BY {self._order()}")
 
     def last_key(self) -> Query:
         """Return the statement for the greatest key."""
-        query = self._select(", ".join(map(self.form.quoted, self.key)), None, None)
-        return Query(f"{query.text} ORDER BY {self._order(' DESC')} LIMIT 1", query.values)
-
-    def count(self, after: Key | None, until: Key | None) -> Query:
-        """Return the statement for the number of rows in a range."""
-        return self._select("count(*)", after, until)
+        selected = ", ".join(map(self.form.quoted, self.key))
+        return self._select(selected, None, None, f" ORDER BY {self._order(' DESC')} LIMIT 1")
 
     def _order(self, direction: str = "") -> str:
         return ", ".join(f"{self.form.quoted(column)}{direction}" for column in self.key)
 
-    def _select(self, selected: str, after: Key | None, until: Key | None) -> Query:
-        conditions: list[str] = [f"({self.condition})"] if self.condition.strip() else []
+    def _select(self, selected: str, after: Key | None, until: Key | None, end: str) -> Query:
         values: list[Any] = []
+        conditions: list[str] = [f"({self.condition})"] if self.condition.strip() else []
+        head = f"SELECT {selected} FROM {self.table}"  # noqa: S608 - names are quoted, conditions are the user's own
+        if not self.form.numbers:
+            conditions = [each.replace("%", "%%") for each in conditions]
+            head, end = head.replace("%", "%%"), end.replace("%", "%%")
         for key, operator in ((after, ">"), (until, "<=")):
             if key is not None:
-                compared = self._compared(key, operator)
-                conditions.append(compared.text)
-                values += compared.values
+                conditions.append(self._compared(key, operator, values))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        # A percent sign of the user's must not be taken for a placeholder.
-        return Query(f"SELECT {selected} FROM {self.table}{where}", tuple(values))
+        return Query(f"{head}{where}{end}", tuple(values))
 
-    def _compared(self, key: Key, operator: str) -> Query:
-        columns, mark = [self.form.quoted(column) for column in self.key], self.form.placeholder
-        if len(columns) == 1:
-            return Query(f"{columns[0]} {operator} {mark}", tuple(key))
-        if self.form.compares_rows:
-            return Query(f"({', '.join(columns)}) {operator} ({', '.join([mark] * len(key))})", tuple(key))
-        return _expanded(columns, key, operator, mark)
+    def _compared(self, key: Key, operator: str, values: list[Any]) -> str:
+        columns = [self._quoted(column) for column in self.key]
+        if len(columns) == 1 or self.form.compares_rows:
+            marks = [self._mark(values, value) for value in key]
+            return f"({', '.join(columns)}) {operator} ({', '.join(marks)})"
+        # The first condition alone lets the database begin at the right place of the index.
+        first = f"{columns[0]} {operator[0]}= {self._mark(values, key[0])}"
+        return f"({first} AND ({' OR '.join(self._parts(columns, key, operator, values))}))"
 
+    def _parts(self, columns: Sequence[str], key: Key, operator: str, values: list[Any]) -> list[str]:
+        """Return the comparison of rows in parts: a > 1, a = 1 AND b > 2."""
+        parts: list[str] = []
+        for place, column in enumerate(columns):
+            equal = [
+                f"{other} = {self._mark(values, value)}"
+                for other, value in zip(columns[:place], key[:place], strict=True)
+            ]
+            compares = operator if place == len(columns) - 1 else operator[0]
+            parts.append(f"({' AND '.join([*equal, f'{column} {compares} {self._mark(values, key[place])}'])})")
+        return parts
 
-def _expanded(columns: Sequence[str], key: Key, operator: str, mark: str) -> Query:
-    """Return the comparison of rows in parts: a > 1 OR (a = 1 AND b > 2)."""
-    parts: list[str] = []
-    values: list[Any] = []
-    strict, last = operator[0], len(columns) - 1
-    for place, column in enumerate(columns):
-        equal = [f"{other} = {mark}" for other in columns[:place]]
-        parts.append(f"({' AND '.join([*equal, f'{column} {operator if place == last else strict} {mark}'])})")
-        values += key[: place + 1]
-    # The first condition alone lets the database begin at the right place of the index.
-    return Query(f"({columns[0]} {strict}= {mark} AND ({' OR '.join(parts)}))", (key[0], *values))
+    def _quoted(self, column: str) -> str:
+        quoted = self.form.quoted(column)
+        return quoted if self.form.numbers else quoted.replace("%", "%%")
+
+    def _mark(self, values: list[Any], value: Any) -> str:
+        values.append(value)
+        return f"${len(values)}" if self.form.numbers else "%s"

@@ -16,7 +16,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection as Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Collection as Container
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -51,9 +52,9 @@ class ChunkRow:
 class Chunk:
     """Rows of a table, read at one moment.
 
-    ``until`` is the greatest key to read, ``is_last`` whether no rows follow. ``sees`` returns whether the rows have the
-    changes of a transaction of the stream, and ``is_passed`` whether the stream has come to a position after all of
-    the transactions that they see.
+    ``until`` is the greatest key to read, ``is_last`` whether no rows follow. ``sees`` returns whether the rows have
+    the changes of a transaction of the stream, and ``is_passed`` whether the stream has come to a position after all
+    of the transactions that they see.
     """
 
     schema: TableSchema
@@ -94,12 +95,14 @@ class IncrementalSnapshots:
         rows: int,
         notify: Callable[[Notification], None],
         notifications: SnapshotNotifications,
+        retry_seconds: float = _RETRY_SECONDS,
     ) -> None:
         self.state = state
         self._reader = reader
         self._rows = rows
         self._notify = notify
         self._told = notifications
+        self._retry_seconds = retry_seconds
         self._recent: deque[Hashable] = deque(maxlen=_REMEMBERED_TRANSACTIONS)
         self._asked: Future[Chunk] | None = None
         self._collection: Collection | None = None
@@ -119,9 +122,7 @@ class IncrementalSnapshots:
         names = ",".join(each.table for each in collections)
         known = {(each.table, each.condition) for each in self.state.collections}
         new = tuple(each for each in collections if (each.table, each.condition) not in known)
-        self.state = replace(
-            self.state, collections=(*self.state.collections, *new), correlation_id=correlation_id
-        )
+        self.state = replace(self.state, collections=(*self.state.collections, *new), correlation_id=correlation_id)
         self._notify(self._told.started(correlation_id, names))
         self._notify(self._told.resolved(correlation_id, names))
         logger.info("Incremental snapshot %s reads %s.", correlation_id, names or "no table")
@@ -228,14 +229,14 @@ class IncrementalSnapshots:
             chunk = asked.result()
         except RetriableError as error:
             logger.warning("A chunk of %s is read again later: %s", self._collection and self._collection.table, error)
-            self._forget_chunk(_RETRY_SECONDS)
+            self._forget_chunk(self._retry_seconds)
             return
         except ConnectError as error:
             self._give_up_table(error)
             return
         if self._too_many or not all(map(chunk.sees, self._before)):
             # The stream is ahead of what other transactions see, or has touched too much to remember.
-            self._forget_chunk(_RETRY_SECONDS / 10)
+            self._forget_chunk(self._retry_seconds / 10)
             return
         self._chunk = chunk
         self._waiting = {row.identity: row for row in chunk.rows if not self._is_stale(row, chunk)}
@@ -272,7 +273,9 @@ class IncrementalSnapshots:
         table = collection.table
         self._forget_chunk()
         if chunk.rows:
-            told = self._told.in_progress(self.state.correlation_id, table, self._names(), collection.after, chunk.until)
+            told = self._told.in_progress(
+                self.state.correlation_id, table, self._names(), collection.after, chunk.until
+            )
             self._notify(told)
         if chunk.is_last:
             status = "SUCCEEDED" if self._scanned else "EMPTY"

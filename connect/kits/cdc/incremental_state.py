@@ -137,8 +137,6 @@ def _described(collection: Collection, *, is_first: bool) -> dict[str, str | Non
 
 
 def _collection(described: Mapping[str, str | None]) -> Collection:
-    table = described[_ID]
-    if not isinstance(table, str):
-        raise ValueError("a table without a name")
+    table = str(described[_ID])
     condition, surrogate = described.get(_CONDITION) or "", described.get(_SURROGATE) or ""
     return Collection(table, condition, surrogate, _key(described.get(_AFTER)), _key(described.get(_UNTIL)))

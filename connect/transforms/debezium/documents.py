@@ -135,7 +135,7 @@ def _join(one: Schema, other: Schema, name: str) -> Schema:
             )
         members = [Field(key, schema, index) for index, (key, schema) in enumerate(fields.items())]
         return one.replace(fields=members)
-    if one.type is Type.ARRAY and other.type is Type.ARRAY:
+    if one.value_schema is not None and other.value_schema is not None:
         return Schema.array(_join(one.value_schema, other.value_schema, name), optional=True)
     if one is other:
         return one
@@ -149,7 +149,7 @@ def _filled(value: Any, schema: Schema) -> Any:
     """Return the value with a null for each field that it lacks."""
     if isinstance(value, dict) and schema.type is Type.STRUCT:
         return {field.name: _filled(value.get(field.name), field.schema) for field in schema.fields}
-    if isinstance(value, list) and schema.type is Type.ARRAY:
+    if isinstance(value, list) and schema.value_schema is not None:
         return [_filled(item, schema.value_schema) for item in value]
     return value
 

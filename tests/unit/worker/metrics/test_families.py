@@ -118,7 +118,7 @@ def test_a_connector_is_described_by_one_series_or_by_one_for_each_fact() -> Non
     ]
 
 
-def _measured(name: str, value: float, **labels: str) -> tuple[OwnSeries, OwnValue]:
+def _measured(name: str, value: float, /, **labels: str) -> tuple[OwnSeries, OwnValue]:
     return (name, tuple(part for pair in labels.items() for part in pair)), OwnValue(value, "A number.")
 
 
