@@ -54,7 +54,12 @@ def decimal_conversion(mode: DecimalHandlingMode, precision: int | None, scale: 
         number = decimal.Decimal(value)
         if not number.is_finite():
             raise DataError(f"{number} has no place in a Decimal: set decimal.handling.mode to string or double.")
-        return number if number.same_quantum(unit) else number.quantize(unit, context=EXACT)
+        if number.same_quantum(unit):
+            return number
+        fitted = number.quantize(unit, context=EXACT)
+        if fitted != number:
+            raise DataError(f"{number} has more than {scale} digits after the point.")
+        return fitted
 
     if mode is DecimalHandlingMode.STRING:
         return Conversion(Schema.string(), lambda value: plain_text(_scaled(value, exact)))

@@ -93,7 +93,7 @@ def _geometry(name: str) -> Schema:
     return Schema.struct(
         {"wkb": Schema.bytes(), "srid": Schema.int32(optional=True), "extensions": extensions},
         name=f"io.debezium.data.geometry.{name}",
-        version=1,
+        version=2,
         doc=name,
     )
 
