@@ -202,6 +202,16 @@ class IncrementalSnapshots:
         return ready
 
     @property
+    def surrogate(self) -> str:
+        """The column that the table being read goes by, in place of its key."""
+        return "" if self._collection is None else self._collection.surrogate
+
+    def break_off(self) -> None:
+        """Forget the chunk that is being read: the stream begins anew at the last position that was sent."""
+        self._forget_chunk()
+        self._recent.clear()
+
+    @property
     def waits_for_position(self) -> bool:
         """Whether a chunk waits only for the stream to pass its position."""
         return self._chunk is not None

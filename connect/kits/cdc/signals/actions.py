@@ -15,6 +15,7 @@ from connect.kits.cdc.incremental_state import Collection
 from connect.source import Signal
 
 __all__ = [
+    "BLOCKING",
     "Action",
     "ExecuteSnapshot",
     "LogMessage",
