@@ -212,6 +212,11 @@ class IncrementalSnapshots:
         self._recent.clear()
 
     @property
+    def is_idle_until_later(self) -> bool:
+        """Whether the next chunk is to be asked for when some time has passed."""
+        return self.state.is_running and not self.state.paused and self._collection is None
+
+    @property
     def waits_for_position(self) -> bool:
         """Whether a chunk waits only for the stream to pass its position."""
         return self._chunk is not None

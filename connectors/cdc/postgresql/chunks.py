@@ -1,7 +1,7 @@
 """Chunks of incremental snapshots: rows of a table, read beside the stream in a transaction that writes nothing.
 
-The transaction's own snapshot tells which transactions the rows have. Afterwards the end of the log is looked up: all of
-these transactions are before it.
+The transaction's own snapshot tells which transactions the rows have. Afterwards the end of the log is looked up: all
+of these transactions are before it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class VisibleTransactions:
 def is_passed(position: int, end: int) -> bool:
     """Return whether the stream has passed an end of the log.
 
-    The end that the server tells may stand behind the header of a page that has no record yet, and the stream before it.
+    The end that the server tells may stand behind the header of a page that has no record yet, the stream before it.
     """
     return position >= end or (position % _PAGE_BYTES == 0 and end - position <= _LARGEST_PAGE_HEADER)
 
@@ -86,9 +86,13 @@ def identity_places(schema: TableSchema, surrogate: str) -> tuple[int, ...]:
 
 
 class ChunkReader:
-    """Reads chunks through a session and in a thread of its own, which are begun when they are needed."""
+    """Reads chunks through a session and in a thread of its own, which are begun when they are needed.
 
-    def __init__(self, config: PostgresConfig, make: Callable[[Table], TableSchema]) -> None:
+    ``wake`` is called whenever a chunk is there.
+    """
+
+    def __init__(self, config: PostgresConfig, make: Callable[[Table], TableSchema], wake: Callable[[], None]) -> None:
+        self._wake = wake
         self._config = config
         self._make = make
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="chunks")
@@ -96,16 +100,19 @@ class ChunkReader:
 
     def read(self, collection: Collection, rows: int) -> Future[Chunk]:
         """Read the next rows of a table."""
-        return self._thread.submit(self._read, collection, rows)
+        chunk = self._thread.submit(self._read, collection, rows)
+        chunk.add_done_callback(lambda _: self._wake())
+        return chunk
 
     def close(self) -> None:
         """End the session and the thread; a chunk that is being read is given up."""
-        session, self._session = self._session, None
-        if session is not None:
+        if (session := self._session) is not None:
             session.cancel()
         self._thread.shutdown(cancel_futures=True)
-        if session is not None:
-            session.close()
+        # The thread has ended; it may have opened the session only now.
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
     # -- in the thread -----------------------------------------------------------------------------------------
 
@@ -119,6 +126,7 @@ class ChunkReader:
             return self._chunk(session, collection, rows)
         except psycopg.Error as error:
             if session.closed:
+                session.close()
                 self._session = None
             else:
                 session.execute("ROLLBACK")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from connect.data import SourceRecord
@@ -56,7 +56,7 @@ class StreamWatch:
             self._snapshots.truncated(xid)
             return
         places = self._identity_places(table.schema)
-        identities: list[Hashable] = [tuple(raw[place] for place in places) for raw in rows]
+        identities = [tuple(raw[place] for place in places) for raw in rows]
         if any(value is UNAVAILABLE for identity in identities for value in identity):
             # The key was not sent, since it did not change and is long: the chunk is read again.
             self._snapshots.truncated(xid)
@@ -67,6 +67,11 @@ class StreamWatch:
         """Take a signal of the signal table."""
         self._on_signal([None if value is None else value.decode(errors="replace") for value in raw])
         self.look()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether there is anything to read."""
+        return self._snapshots.state.is_running
 
     # -- what the task asks ------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from connect.errors import ConnectError, RetriableError
@@ -74,22 +74,26 @@ class Signals:
                 raise ConnectError("A signal table has the columns id, type and data, in this order.")
             self.take(Signal(row[0] or "", row[1], data_of(row[2])))
         except ConnectError as error:
-            logger.error("A signal of the signal table is passed over: %s", error)
+            logger.warning("A signal of the signal table is passed over: %s", error)
 
-    def look(self, now: float) -> None:
-        """Take the signals of the file and of the topic, if it is time."""
+    def look(self, now: float) -> bool:
+        """Take the signals of the file and of the topic, if it is time. Returns whether there were any."""
         if not self._has_channels or now < self._look_at:
-            return
+            return False
+        count = 0
         self._look_at = now + self._interval
         try:
             for offset, signal in self._kafka.take(self._patience) if self._kafka is not None else ():
                 self._take_logged(signal, "topic")
                 self._incremental.take_signal_offset(offset)
+                count += 1
             for signal in self._file.take() if self._file is not None else ():
                 self._take_logged(signal, "file")
+                count += 1
         except ConnectError as error:
             # The stream goes on: signals are not worth a gap.
             logger.warning("Signals cannot be taken now, and are looked for again: %s", error)
+        return count > 0
 
     def seconds_left(self, now: float, seconds: float) -> float:
         """Return how long the task may rest, at most so many seconds."""
@@ -114,7 +118,7 @@ class Signals:
         except RetriableError:
             raise
         except ConnectError as error:
-            logger.error("Signal %s of the %s is passed over: %s", signal.id, channel, error)
+            logger.warning("Signal %s of the %s is passed over: %s", signal.id, channel, error)
 
     def _act(self, signal_id: str, action: Action) -> None:
         match action:
