@@ -46,6 +46,8 @@ class Capture:
     id: TableId
     schema: TableSchema
     plans: tuple[ColumnPlan, ...]
+    is_sent: bool = True
+    """Whether its rows are sent; those of a signal table may only be read."""
     _readers: dict[tuple[Any, ...], RowReader] = field(default_factory=dict)
 
     def rows(self, data: bytes, start: int, end: int, images: tuple[bytes, ...], *, is_partial: bool) -> list[Any]:
@@ -80,12 +82,14 @@ class Captures:
         server: Server,
         declared: Callable[[TableId], Table | None],
         proven: Callable[[TableId], None],
+        signal_table: str = "",
     ) -> None:
         self._schemas = schemas
         self._wanted = wanted
         self._server = server
         self._declared = declared
         self._proven = proven
+        self._signal_table = signal_table
         self._by_map: dict[int, tuple[TableMap, Capture | None]] = {}
         self._schemas_of: dict[TableId, TableSchema] = {}
 
@@ -133,7 +137,8 @@ class Captures:
 
     def _made(self, logged: TableMap) -> Capture | None:
         name = table_id(logged.database, logged.table)
-        if not self._wanted(name):
+        is_sent = self._wanted(name)
+        if not is_sent and str(name) != self._signal_table:
             return None
         declared = self._declared(name)
         table = merged(name, logged, declared, self._server)
@@ -145,7 +150,7 @@ class Captures:
             plan(column, kind.native, self._server.charsets)
             for column, kind in zip(logged.columns, table.columns, strict=True)
         )
-        return Capture(name, self.schema_of(table), plans)
+        return Capture(name, self.schema_of(table), plans, is_sent)
 
 
 def _unknown(table: TableId) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -10,6 +10,7 @@ from connect.data import Offset, Schema, SourceRecord
 from connect.errors import ConnectError
 from connect.kits.cdc.envelope import ChangeEvents, Operation, source_schema
 from connect.kits.cdc.filters import NameFilter
+from connect.kits.cdc.tables import TableId
 from connect.kits.cdc.transactions import TransactionMetadata
 from connectors.cdc.mysql.binlog.log import Began, Committed, LogEvent, RowsChanged, Stated
 from connectors.cdc.mysql.captures import Capture, Captures
@@ -86,6 +87,22 @@ class SourceBlock:
         }
 
 
+class Watcher(Protocol):
+    """Takes note of what the stream tells, for incremental snapshots."""
+
+    def began(self, gtid: str) -> None:
+        """Take note of a transaction."""
+
+    def changed(self, capture: Capture, rows: Sequence[Sequence[Any]], gtid: str) -> None:
+        """Take note of changed rows of the watched table."""
+
+    def truncated(self, gtid: str) -> None:
+        """Take note that the watched table was emptied."""
+
+    def inserted(self, raw: Sequence[Any]) -> None:
+        """Take a new row of the signal table."""
+
+
 class SchemaChanges(Protocol):
     """Tells of statements that change captured tables."""
 
@@ -154,6 +171,13 @@ class Changes:
         self._transaction: _Transaction | None = None
         self._offset: dict[str, Any] = position.whole().to_offset()
         self._last_micros: int | None = None
+        self._kept: dict[str, Any] = {}
+        self._last: tuple[Began, int] | None = None
+        self.watcher: Watcher | None = None
+        self.watched = ""
+        """The table whose changes the watcher is told."""
+        self.signal_table = ""
+        """The table whose new rows are signals."""
         self.warning: str | None = None
         """Something that an operator should know, until it is taken."""
 
@@ -165,9 +189,37 @@ class Changes:
     @property
     def offset(self) -> dict[str, Any]:
         """The position after the last whole transaction."""
-        if self._partial is not None:
-            return self._partial.to_offset()
-        return self._offset
+        return self.offset_with(self._kept)
+
+    def offset_with(self, kept: Mapping[str, Any]) -> dict[str, Any]:
+        """Return that position with the state of an incremental snapshot."""
+        offset = self._offset if self._partial is None else self._partial.to_offset()
+        return {**offset, **kept} if kept else offset
+
+    def keep(self, kept: dict[str, Any]) -> None:
+        """Have all offsets from now on carry the state of incremental snapshots."""
+        self._kept = kept
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was sent is whole transactions."""
+        return self._transaction is None and self._partial is None
+
+    def source_of_last(self, table: TableId, marker: str, nanos: int) -> dict[str, Any]:
+        """Return the ``source`` block of a row that was read beside the stream, at the place of the last event."""
+        began, position = self._last or (None, int(self._offset["pos"]))
+        return self._source.of(
+            table.catalog,
+            table.table,
+            nanos // 1000,
+            snapshot=marker,
+            server_id=began.server_id if began else 0,
+            gtid=began.gtid if began else None,
+            file=began.file if began else str(self._offset["file"]),
+            position=position,
+            thread=began.thread if began else None,
+            nanos=nanos,
+        )
 
     @property
     def last_micros(self) -> int | None:
@@ -207,6 +259,9 @@ class Changes:
         if event.gtid is not None:
             transaction.extra[PARTIAL_GTID] = event.gtid
         self._transaction = transaction
+        self._last = event, event.position
+        if self.watcher is not None and event.gtid is not None:
+            self.watcher.began(event.gtid)
         if self._metadata is not None and event.gtid is not None and not event.is_statement:
             transaction.extra[_TRANSACTION_ID] = event.gtid
             del transaction.extra[PARTIAL_GTID]
@@ -235,7 +290,7 @@ class Changes:
         return self._sources(gtid.partition("-" if self._is_mariadb else ":")[0])
 
     def _within(self, transaction: _Transaction, event: int, row: int) -> dict[str, Any]:
-        offset = {**transaction.offset, **transaction.extra}
+        offset = {**transaction.offset, **transaction.extra, **self._kept}
         if event:
             offset["event"] = event
         if row:
@@ -254,7 +309,7 @@ class Changes:
         self._offset["server_id"] = transaction.server_id
         is_told = not (transaction.is_left_out or transaction.is_statement)
         if self._metadata is not None and transaction.gtid is not None and is_told:
-            out.append(self._metadata.end(transaction.gtid, transaction.micros // 1000, self._offset))
+            out.append(self._metadata.end(transaction.gtid, transaction.micros // 1000, self.offset))
 
     # -- rows ----------------------------------------------------------------------------------------------
 
@@ -271,9 +326,25 @@ class Changes:
         head = event.head
         operation = head.operation
         rows = capture.rows(head.data, head.start, event.end, head.images, is_partial=head.is_partial)
+        if self.watcher is not None:
+            self._tell(self.watcher, event, capture, transaction, rows)
+        if not capture.is_sent:
+            return
         if not self._events.is_skipped(operation):
             self._send(event, capture, transaction, rows, _first(event, transaction, len(rows)), out)
         transaction.rows += len(rows)
+
+    def _tell(
+        self, watcher: Watcher, event: RowsChanged, capture: Capture, transaction: _Transaction, rows: list[Any]
+    ) -> None:
+        """Tell the watcher of changes of the watched table, and of new rows of the signal table."""
+        name = str(capture.id)
+        if name == self.watched and transaction.gtid is not None:
+            raws = [raw for pair in rows for raw in pair] if event.head.operation == Operation.UPDATE else rows
+            watcher.changed(capture, raws, transaction.gtid)
+        if name == self.signal_table and event.head.operation == Operation.CREATE:
+            for raw in rows[_first(event, transaction, len(rows)) :]:
+                watcher.inserted(raw)
 
     def _send(
         self,
@@ -298,7 +369,8 @@ class Changes:
             query=event.query if self._with_query else None,
         )
         operation = event.head.operation
-        base = {**transaction.offset, **transaction.extra, "event": event.done}
+        self._last = self._last and (self._last[0], event.position)
+        base = {**transaction.offset, **transaction.extra, **self._kept, "event": event.done}
         sent = transaction.rows
         previous = {**base, "row": first, SENT_ROWS: sent + first} if first else {**base, SENT_ROWS: sent}
         passed: list[SourceRecord] = []
@@ -411,6 +483,8 @@ class Changes:
             position=event.position,
         )
         if statement.kind == "TRUNCATE":
+            if self.watcher is not None and event.gtid and any(str(each) == self.watched for each in captured):
+                self.watcher.truncated(event.gtid)
             for table in captured:
                 self._truncate(table, source, offset, out)
         elif captured or before or statement.kind == "DATABASE":

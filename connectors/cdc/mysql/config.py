@@ -25,7 +25,9 @@ from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_
 from connect.errors import ConfigError, ConnectError
 from connect.hosts import HostDeniedError, HostsConfig
 from connect.kits.cdc.filters import NameFilter, java_regex_list
+from connect.kits.cdc.notifications import NotificationOptions
 from connect.kits.cdc.options import RelationalConfig
+from connect.kits.cdc.signals.channels import SignalOptions
 from connect.kits.cdc.temporal import TimePrecisionMode
 from connectors.cdc.mysql.captures import TableFilter
 from connectors.cdc.mysql.dialect import MySqlDialect, UnsignedBigintMode
@@ -91,7 +93,7 @@ class LockingMode(StrEnum):
     NONE = "none"
 
 
-class MySqlConfig(RelationalConfig, HostsConfig):
+class MySqlConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsConfig):
     """The options of the MySQL connector."""
 
     is_mariadb: ClassVar[bool] = False
@@ -299,6 +301,11 @@ class MySqlConfig(RelationalConfig, HostsConfig):
         """Yield a warning for each key that has no effect."""
         yield from super().warnings()
         yield from without_effect(_WITHOUT_EFFECT, self.originals)
+
+    @property
+    def signal_table(self) -> str:
+        """The name of the signal table, empty if there is none."""
+        return self.signal_data_collection.strip() if "source" in self.signal_enabled_channels else ""
 
     @property
     def tls_mode(self) -> str:

@@ -87,6 +87,22 @@ class Session:
             names = [str(column[0]).lower() for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
+    def texts(self, sql: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
+        """Ask, and return the rows as the server prints them: texts and bytes."""
+        with _told(), self.connection.cursor() as cursor, self.undecoded():
+            cursor.execute(sql, tuple(values))
+            return list(cursor.fetchall())
+
+    @contextmanager
+    def undecoded(self) -> Iterator[None]:
+        """Have answers come as texts and bytes."""
+        decoders = self.connection.decoders
+        self.connection.decoders = {}
+        try:
+            yield
+        finally:
+            self.connection.decoders = decoders
+
     def execute(self, sql: str) -> None:
         """Run a statement."""
         with _told(), self.connection.cursor() as cursor:

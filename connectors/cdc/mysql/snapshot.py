@@ -24,12 +24,12 @@ from connectors.cdc.mysql.texts import quoted, reader, selected
 if TYPE_CHECKING:
     from pymysql.cursors import SSCursor
 
-__all__ = ["RowSource", "SnapshotRow", "View", "opened_view"]
+__all__ = ["BEGIN", "ISOLATION", "RowSource", "SnapshotRow", "View", "opened_view", "place_of_view"]
 
 logger = logging.getLogger(__name__)
 
-_BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
-_ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 _QUIET_ATTEMPTS: Final = 200
 """How often a moment without a write is looked for."""
 _FETCHED_ROWS: Final = 500
@@ -66,7 +66,7 @@ def opened_view(config: MySqlConfig, wanted: Callable[[TableId], bool]) -> View:
     """Begin a view. Raises :class:`~connect.errors.ConnectError`, with the remedy, if a right is missing."""
     session = connected(config)
     # Values come as text, and are read by the columns' types.
-    session.execute(_ISOLATION)
+    session.execute(ISOLATION)
     try:
         if config.snapshot_locking_mode is LockingMode.NONE:
             return _quiet_view(session, wanted)
@@ -81,7 +81,7 @@ def _locked_view(config: MySqlConfig, session: Session, wanted: Callable[[TableI
     keeps = config.snapshot_locking_mode is LockingMode.EXTENDED
     try:
         _lock(config, lock, session, wanted)
-        session.execute(_BEGIN)
+        session.execute(BEGIN)
         place = session.end_of_log()
         tables = _captured(session, wanted)
         if not keeps:
@@ -134,8 +134,8 @@ def _quiet_view(session: Session, wanted: Callable[[TableId], bool]) -> View:
     """A view without a lock: begun in a moment in which nothing was written."""
     for _ in range(_QUIET_ATTEMPTS):
         before = session.end_of_log()
-        session.execute(_BEGIN)
-        place = _place_of_view(session) or session.end_of_log()
+        session.execute(BEGIN)
+        place = place_of_view(session) or session.end_of_log()
         if session.server.is_mariadb or place == before:
             return View(session, place, _captured(session, wanted))
         session.execute("ROLLBACK")
@@ -149,8 +149,8 @@ def _quiet_view(session: Session, wanted: Callable[[TableId], bool]) -> View:
 _PAUSE_SECONDS: Final = 0.01
 
 
-def _place_of_view(session: Session) -> LogPlace | None:
-    """The place of a view that has begun, which MariaDB itself tells."""
+def place_of_view(session: Session) -> LogPlace | None:
+    """Return the place of a view that has begun, which MariaDB itself tells; ``None`` for MySQL."""
     if not session.server.is_mariadb:
         return None
     rows = session.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")
@@ -216,13 +216,9 @@ def _streamed(session: Session, statement: str) -> Iterator[tuple[Any, ...]]:
     from pymysql.cursors import SSCursor as Streamed  # noqa: PLC0415 - as above
 
     cursor: SSCursor = Streamed(session.connection)
-    decoders = session.connection.decoders
     try:
-        session.connection.decoders = {}
-        try:
+        with session.undecoded():
             cursor.execute(statement)
-        finally:
-            session.connection.decoders = decoders
         while rows := cursor.fetchmany(_FETCHED_ROWS):
             yield from rows
     except pymysql.MySQLError as error:

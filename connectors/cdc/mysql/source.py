@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from connect.data import NO_HEADERS, Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.envelope import ChangeEvents, context_headers
 from connect.kits.cdc.heartbeats import Heartbeat
+from connect.kits.cdc.incremental import IncrementalSnapshots
+from connect.kits.cdc.incremental_state import IncrementalState
+from connect.kits.cdc.notifications import Notifications, SnapshotNotifications
+from connect.kits.cdc.signals.actions import ExecuteSnapshot
+from connect.kits.cdc.signals.signals import Signals
 from connect.kits.cdc.table_schemas import TableSchemas
 from connect.kits.cdc.tables import Table, TableId
 from connect.kits.cdc.transactions import TransactionMetadata
 from connect.measurement import Measurement
-from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
+from connect.source import ExactlyOnceSupport, Signal, SourceConnector, SourceTask
 from connectors.cdc.mysql.binlog.dump import LogPurgedError
 from connectors.cdc.mysql.captures import Captures
 from connectors.cdc.mysql.catalog import Catalog
 from connectors.cdc.mysql.changes import Changes, SourceBlock, mysql_source_schema
 from connectors.cdc.mysql.checks import lost_log, setting_errors, setting_warnings
+from connectors.cdc.mysql.chunks import ChunkReader
 from connectors.cdc.mysql.config import MariaDbConfig, MySqlConfig
+from connectors.cdc.mysql.incremental import StreamWatch
 from connectors.cdc.mysql.position import Position
 from connectors.cdc.mysql.proof import SchemaProof
 from connectors.cdc.mysql.schema_changes import SchemaChangeRecords
@@ -39,6 +46,7 @@ logger = logging.getLogger(__name__)
 _LONGEST_WAIT: Final = 0.5
 """Seconds after which a poll gives way to commits."""
 _RETRY_SECONDS: Final = 1.0
+_LATER_SECONDS: Final = 0.1
 _VERSION: Final = "3.7.0.Final"
 """The version of Debezium whose records these are."""
 
@@ -58,9 +66,11 @@ class BinlogTask(SourceTask[C], Generic[C]):
         self._snapshot: SnapshotRecords | None = None
         self._rows: Iterator[SourceRecord] | None = None
         self._is_idle = False
+        self._failure: Exception | None = None
         self._checked_at = time.monotonic()
         self._passed: Mapping[str, Any] | None = None
         self._partition: Offset = {"server": config.topic_prefix}
+        self._notifications = Notifications(config, self._partition)
         self._headers = (
             context_headers(config.topic_prefix, self._kind, "0") if config.extended_headers_enabled else NO_HEADERS
         )
@@ -100,13 +110,26 @@ class BinlogTask(SourceTask[C], Generic[C]):
             is_wanted=config.include_schema_changes,
             catalog=lambda: Catalog(self._asked()),
         )
-        offset = self.context.offset_storage_reader.offset(self._partition)
+        offset = self._stored()
+        self._chunks = ChunkReader(config, self._schemas.of, self.context.wake)
+        self._incremental = IncrementalSnapshots(
+            IncrementalState.of(offset or {}),
+            self._chunks,
+            config.incremental_snapshot_chunk_size,
+            self._notifications.add,
+            SnapshotNotifications(config.topic_prefix),
+        )
+        self._signals = Signals(config, config.topic_prefix, self._incremental, self)
+        self._signals_at: Offset | None = None
         self._position = Position.from_offset(offset) if offset else None
         self._is_begun = False
 
     @property
     def _kind(self) -> str:
         return "mariadb" if self.config.is_mariadb else "mysql"
+
+    def _stored(self) -> Offset | None:
+        return self.context.offset_storage_reader.offset(self._partition)
 
     def _asked(self) -> Session:
         """Return the connection for questions, made anew if it was lost."""
@@ -116,39 +139,55 @@ class BinlogTask(SourceTask[C], Generic[C]):
 
     def poll(self) -> Iterable[SourceRecord] | None:
         """Return the next records of the snapshot or the stream."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            self._give_up(failure)
+            return None
+        records: list[SourceRecord] = []
         try:
             if not self._is_begun:
                 self._begin()
-            return self._polled()
-        except RetriableError:
+            self._move(records)
+        except Exception as error:
+            if not records:
+                self._give_up(error)
+                return None
+            # What was read before it has moved the position on, so it comes first.
+            self._failure = error
+            self._passed = records[-1].source_offset
+        return records
+
+    def _give_up(self, error: Exception) -> None:
+        """Raise an error, having closed what may be broken; a lost log may be answered by a new snapshot."""
+        if isinstance(error, RetriableError):
             self._drop_connections()
-            raise
-        except LogPurgedError as error:
-            if self.config.snapshot_mode.lower() != "when_needed":
-                raise
+        if isinstance(error, LogPurgedError) and self.config.snapshot_mode.lower() == "when_needed":
             logger.warning("%s A new snapshot is taken, since snapshot.mode=when_needed.", error)
             self._drop_connections()
             self._take_snapshot()
-            return None
+            return
+        raise error
 
-    def _polled(self) -> list[SourceRecord] | None:
+    def _move(self, records: list[SourceRecord]) -> None:
         if self._rows is not None:
-            return self._snapshot_rows()
+            self._read_snapshot(records)
+            return
         if self._is_idle:
             self.context.wait(_LONGEST_WAIT)
-            return None
+            return
         if self._stream is None:
             self._open_stream()
-        assert self._stream is not None
-        out = self._stream.poll(self.config.max_batch_size)
-        self._tell(self._stream.changes)
-        self._beat(self._stream.changes, out)
-        if not out:
-            self._while_nothing_arrives(self._stream)
+        stream = self._stream
+        assert stream is not None
+        stream.poll(records, self.config.max_batch_size)
+        self._tell(stream.changes)
+        self._tend_signals(stream.changes, records)
+        self._beat(stream.changes, records)
+        if records:
+            self._passed = records[-1].source_offset
         else:
-            self._passed = out[-1].source_offset
-        self._pass_on(self._stream.changes)
-        return out
+            self._while_nothing_arrives(stream)
+        self._pass_on(stream.changes)
 
     # -- the beginning -------------------------------------------------------------------------------------
 
@@ -186,7 +225,9 @@ class BinlogTask(SourceTask[C], Generic[C]):
         self._rows = self._snapshot.records()
 
     def _captures(self, server: Server) -> Captures:
-        return Captures(self._schemas, self.config.wanted(), server, self._declared, self._proven)
+        return Captures(
+            self._schemas, self.config.wanted(), server, self._declared, self._proven, self.config.signal_table
+        )
 
     def _declared(self, table: TableId) -> Table | None:
         return Catalog(self._asked()).table(table)
@@ -199,23 +240,21 @@ class BinlogTask(SourceTask[C], Generic[C]):
 
     # -- the snapshot --------------------------------------------------------------------------------------
 
-    def _snapshot_rows(self) -> list[SourceRecord]:
-        out: list[SourceRecord] = []
+    def _read_snapshot(self, records: list[SourceRecord]) -> None:
         assert self._rows is not None
         assert self._snapshot is not None
         until = time.monotonic() + _LONGEST_WAIT
         for record in self._rows:
-            out.append(record)
-            if len(out) >= self.config.max_batch_size or time.monotonic() > until:
-                return out
+            records.append(record)
+            if len(records) >= self.config.max_batch_size or time.monotonic() > until:
+                return
         self._position = self._snapshot.position
-        self.context.pass_offset(self._partition, self._position.to_offset())
         self._rows = None
+        self.context.pass_offset(self._partition, self._position.to_offset())
         self._snapshot.close()
         self._is_idle = self.config.snapshot_mode.lower() == "initial_only"
         if self.config.streaming_delay_ms:
             self.context.wait(self.config.streaming_delay_ms / 1000)
-        return out
 
     # -- the stream ----------------------------------------------------------------------------------------
 
@@ -240,8 +279,52 @@ class BinlogTask(SourceTask[C], Generic[C]):
             with_query=self.config.include_query,
             sources=sources if has_sources else None,
         )
-        self._stream = Stream(self.config, changes, position, counted or None)
+        self._incremental.break_off()
+        changes.signal_table = self.config.signal_table
+        self._watch = StreamWatch(self._incremental, changes, self._events, self._signals.take_row)
+        self._stream = Stream(self.config, changes, position, counted or None, self._watch.due)
         logger.info("Reading the log after %s.", position.gtids or f"{position.file}:{position.position}")
+
+    # -- signals -------------------------------------------------------------------------------------------
+
+    def take_signal(self, signal: Signal) -> None:
+        """Take a signal that was sent by REST."""
+        self._signals.take(signal)
+
+    def captured_tables(self) -> Sequence[str]:
+        """Return the names of the captured tables, for signals."""
+        if self._is_idle:
+            raise ConnectError(
+                f"With snapshot.mode={self.config.snapshot_mode} no changes are streamed, and a snapshot cannot be "
+                "read beside them."
+            )
+        wanted = self.config.wanted()
+        return [str(table) for table, _ in Catalog(self._asked()).tables() if wanted(table)]
+
+    def shown_offset(self) -> str:
+        """Return the offset, for the log."""
+        return str({} if self._stream is None else self._stream.changes.offset)
+
+    def read_blocking(self, signal_id: str, asked: ExecuteSnapshot) -> None:  # noqa: ARG002
+        """Refuse snapshots for which the stream would wait."""
+        raise ConnectError(
+            "The stream does not wait for snapshots here: send the signal with the type incremental, which reads the "
+            "same rows beside the stream."
+        )
+
+    def commit(self) -> None:
+        """Note that offsets were committed: signals that they include need not be kept."""
+        if self._signals_at is not None and _is_after(self._stored() or {}, self._signals_at):
+            self._signals_at = None
+            self._signals.stored()
+
+    def _tend_signals(self, changes: Changes, out: list[SourceRecord]) -> None:
+        if not changes.is_settled:
+            return
+        if self._signals.look(time.monotonic()):
+            self._signals_at = changes.offset
+        self._watch.look()
+        out += self._notifications.take(changes.offset)
 
     def _tell(self, changes: Changes) -> None:
         if changes.warning:
@@ -269,7 +352,10 @@ class BinlogTask(SourceTask[C], Generic[C]):
             lost = lost_log(Position.from_offset(stream.changes.offset), self._asked())
             if lost:
                 raise ConnectError(lost)
-        self.context.poll_when_readable([stream.fileno()], self._heartbeat.seconds_left(now, _LONGEST_WAIT))
+        seconds = self._signals.seconds_left(now, self._heartbeat.seconds_left(now, _LONGEST_WAIT))
+        if self._incremental.is_idle_until_later or self._incremental.waits_for_position:
+            seconds = min(seconds, _LATER_SECONDS)
+        self.context.poll_when_readable([stream.fileno()], seconds)
 
     # -- the end -------------------------------------------------------------------------------------------
 
@@ -289,7 +375,9 @@ class BinlogTask(SourceTask[C], Generic[C]):
 
     def stop(self) -> None:
         """Close the connections, without waiting for the server."""
-        if hasattr(self, "_partition"):
+        if hasattr(self, "_signals"):
+            self._signals.close()
+            self._chunks.close()
             self._drop_connections()
 
     def measurements(self) -> Iterable[Measurement]:
@@ -305,6 +393,11 @@ class BinlogTask(SourceTask[C], Generic[C]):
             yield Measurement(
                 "cdc_log_bytes_total", self._stream.bytes_read, "Bytes of the log that were read from the database."
             )
+
+
+def _is_after(stored: Mapping[str, Any], offset: Mapping[str, Any]) -> bool:
+    """Return whether a stored offset is that one, or a later one of the same log."""
+    return (stored.get("file", ""), stored.get("pos", 0)) >= (offset["file"], offset["pos"])
 
 
 class MySqlTask(BinlogTask[MySqlConfig]):

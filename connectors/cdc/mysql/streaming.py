@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from connect.data import SourceRecord
 from connect.errors import RetriableError
 from connectors.cdc.mysql.binlog.dump import BinlogDump, LogPurgedError
-from connectors.cdc.mysql.binlog.log import Log, LogEvent
+from connectors.cdc.mysql.binlog.log import Committed, Log, LogEvent
 from connectors.cdc.mysql.changes import Changes
 from connectors.cdc.mysql.checks import told_lost
 from connectors.cdc.mysql.config import MySqlConfig
@@ -31,11 +31,19 @@ class Stream:
     """Reads the log from a position on.
 
     ``changes`` makes the records; a lost connection leaves them where the last whole transaction ended, and
-    :meth:`reopened` begins there.
+    a new stream begins there. ``due`` returns records of rows that are to be sent between two transactions.
     """
 
-    def __init__(self, config: MySqlConfig, changes: Changes, position: Position, gtids: GtidSet | None) -> None:
+    def __init__(
+        self,
+        config: MySqlConfig,
+        changes: Changes,
+        position: Position,
+        gtids: GtidSet | None,
+        due: Callable[[], list[SourceRecord]],
+    ) -> None:
         self.changes = changes
+        self._due = due
         session = connected(config)
         self._dump = BinlogDump(session.connection, is_mariadb=config.is_mariadb, heartbeat_seconds=_HEARTBEAT_SECONDS)
         try:
@@ -64,25 +72,26 @@ class Stream:
         """The file and the place up to which the log was read."""
         return self._log.file, self._log.position
 
-    def poll(self, limit: int) -> list[SourceRecord]:
-        """Return the next records, about ``limit`` of them; an empty list if there are none yet.
+    def poll(self, out: list[SourceRecord], limit: int) -> None:
+        """Add the next records, about ``limit`` of them, or none if there are none yet.
 
         Raises :class:`~connect.errors.RetriableError` if the connection is lost, and
-        :class:`~connect.errors.ConnectError` if the log is.
+        :class:`~connect.errors.ConnectError` if the log is; what was added before remains right.
         """
-        out: list[SourceRecord] = []
         until = time.monotonic() + _LONGEST_POLL_SECONDS
-        take = self.changes.take
+        take, due = self.changes.take, self._due
         for number, event in enumerate(self._events, 1):
             if event is None:
+                out += due()
                 break
             take(event, out)
+            if type(event) is Committed:
+                out += due()
             if len(out) >= limit:
                 break
             if number % _LOOK_AT_CLOCK_EVENTS == 0 and time.monotonic() > until:
                 break
         self._check_alive()
-        return out
 
     def _arriving(self) -> Iterator[LogEvent | None]:
         """Yield what the log says; ``None`` when nothing more has arrived."""

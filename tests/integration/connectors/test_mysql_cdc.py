@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import random
 import threading
 import time
 import tracemalloc
@@ -500,3 +503,105 @@ def test_heartbeats_come_without_changes_and_run_their_statement(db: Database) -
 
     assert found[-1].key == {"serverName": "srv"}
     assert db.rows("SELECT count(*) FROM beats")[0][0] >= 2
+
+
+# -- incremental snapshots ---------------------------------------------------------------------------------
+
+SIGNALS: Final = "CREATE TABLE signals (id varchar(64) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048))"
+
+
+def signal(database: Database, number: int, kind: str, **data: Any) -> None:
+    """Insert a signal."""
+    with closing(database.connect()) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("INSERT INTO signals VALUES (%s, %s, %s)", (f"s{number}", kind, json.dumps(data)))
+
+
+def test_an_incremental_snapshot_reads_the_rows_beside_the_stream(db: Database) -> None:
+    values = ", ".join(f"({number}, 'old')" for number in range(100))
+    run(db, ORDERS, SIGNALS, f"INSERT INTO orders VALUES {values}")
+    props = {
+        "snapshot_mode": "no_data",
+        "signal_data_collection": f"{db.name}.signals",
+        "table_include_list": f"{db.name}.orders",
+        "incremental_snapshot_chunk_size": 7,
+        "notification_enabled_channels": "sink",
+        "notification_sink_topic_name": "told",
+    }
+    offsets = streaming(db, **props)
+    signal(db, 1, "execute-snapshot", **{"data-collections": [f"{db.name}.orders"]})
+    run(db, "UPDATE orders SET name = 'new' WHERE id = 99", "DELETE FROM orders WHERE id = 98")
+
+    def is_completed(records: list[SourceRecord]) -> bool:
+        return any(record.topic == "told" and record.value["type"] == "COMPLETED" for record in records)
+
+    # Cut off twice, it goes on where it was.
+    found = read(db, offsets, lambda records: _reads(records) >= 20, max_batch_size=10, **props)
+    found += read(db, offsets, lambda records: _reads(records) >= 20, max_batch_size=10, **props)
+    found += read(db, offsets, is_completed, **props)
+
+    order = [(record.value["op"], record.value["after"]) for record in found if record.topic.endswith("orders")]
+    read_rows = [after for operation, after in order if operation == "r"]
+    assert [after["id"] for after in read_rows] == [number for number in range(100) if number != 98]
+    assert read_rows[-1] == {"id": 99, "name": "new"}
+    assert all(record.topic in (f"srv.{db.name}.orders", "told") for record in found)
+    markers = {record.value["source"]["snapshot"] for record in found if record.topic.endswith("orders")}
+    assert markers == {"incremental", "false"}
+    assert not any(key.startswith("incremental") for key in offsets.offset(PARTITION) or {})
+
+
+def _reads(records: list[SourceRecord]) -> int:
+    return sum(record.value is not None and record.value.get("op") == "r" for record in records)
+
+
+def test_rows_that_change_while_they_are_read_end_in_their_last_state(db: Database) -> None:
+    """A consumer that keeps the last event of each key has what the table has."""
+    count = 600
+    values = ", ".join(f"({number}, '0')" for number in range(count))
+    run(db, ORDERS, SIGNALS, f"INSERT INTO orders VALUES {values}")
+    props = {
+        "snapshot_mode": "no_data",
+        "signal_data_collection": f"{db.name}.signals",
+        "incremental_snapshot_chunk_size": 20,
+        "notification_enabled_channels": "sink",
+        "notification_sink_topic_name": "told",
+    }
+    offsets = streaming(db, **props)
+    end = threading.Event()
+
+    def write() -> None:
+        chance = random.Random(7)
+        with closing(db.connect()) as connection, closing(connection.cursor()) as cursor:
+            for number in itertools.count(1):
+                if end.wait(0.001):
+                    break
+                key = chance.randrange(count)
+                if chance.random() < 0.2:
+                    cursor.execute("DELETE FROM orders WHERE id = %s", (key,))
+                else:
+                    cursor.execute("REPLACE INTO orders VALUES (%s, %s)", (key, str(number)))
+            cursor.execute("REPLACE INTO orders VALUES (%s, 'last')", (count,))
+
+    signal(db, 1, "execute-snapshot", **{"data-collections": [f"{db.name}.orders"]})
+    writer = threading.Thread(target=write)
+    writer.start()
+    state: dict[int, Any] = {}
+    seen = {"completed": False, "last": False}
+
+    def keep(records: list[SourceRecord]) -> bool:
+        for record in records:
+            if record.topic == "told" and record.value["type"] == "COMPLETED":
+                seen["completed"] = True
+                end.set()
+            elif record.topic.endswith("orders") and record.value is not None:
+                state[record.key["id"]] = record.value["after"]
+                seen["last"] |= record.key["id"] == count
+        records.clear()
+        return seen["completed"] and seen["last"]
+
+    try:
+        read(db, offsets, keep, **props)
+    finally:
+        end.set()
+        writer.join()
+    rows_left = {key: after["name"] for key, after in state.items() if after is not None}
+    assert rows_left == dict(db.rows("SELECT id, name FROM orders"))
