@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import pytest
 
@@ -19,6 +20,7 @@ from connect.data import SourceRecord
 from connect.testing import StoredOffsets, run_source
 from converters.json import JsonConverter, JsonConverterConfig
 from equipment.binlog_capture import binlog_connector, binlog_props
+from equipment.brokers.topics import create_topic, read_topic
 from equipment.servers.lease import Database, Server
 
 DATA: Final = Path(__file__).parent / "data" / "cdc"
@@ -83,7 +85,7 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Database]:
             cursor.execute(f"DROP DATABASE {SHOP}")
 
 
-def replayed(database: Database) -> list[SourceRecord]:
+def replayed(database: Database, **more: str) -> list[SourceRecord]:
     """Return the records of a connector that runs while the statements are run."""
     props = binlog_props(database) | {
         "topic.prefix": database.product,
@@ -92,6 +94,7 @@ def replayed(database: Database) -> list[SourceRecord]:
         "table.exclude.list": "shop.hb",
         "include.query": "true",
         "include.schema.changes": "true",
+        **more,
     }
     connector, offsets = binlog_connector(database), StoredOffsets()
     records = run_source(connector, props, offsets=offsets, until=bool)
@@ -207,3 +210,41 @@ def test_the_events_of_tables_are_those_of_the_recording(shop: Database) -> None
     assert found[shop.product] == expected[shop.product]
     transactions = f"{shop.product}.transaction"
     assert all(each in found[transactions] for each in expected[transactions] if each["value"]["event_count"] != 0)
+
+
+def test_the_schema_history_is_written_as_debezium_keeps_it(shop: Database, bootstrap: str) -> None:
+    topic = f"history-{shop.product}-{uuid4().hex[:8]}"
+    create_topic(bootstrap, topic)
+    keys = "schema.history.internal.kafka"
+
+    replayed(shop, **{f"{keys}.topic": topic, f"{keys}.bootstrap.servers": bootstrap})
+
+    found = [json.loads(message.value() or b"") for message in read_topic(bootstrap, topic)]
+    by_statement = {_statement(entry): entry for entry in found}
+    compared = 0
+    for line in (DATA / f"{shop.product}_events.jsonl").read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        if event["topic"].startswith("schemahistory"):
+            entry = by_statement[_statement(event["value"])]
+            assert _comparable_entry(entry) == _comparable_entry(event["value"])
+            compared += 1
+    assert compared >= 5
+
+
+def _statement(entry: Mapping[str, Any]) -> str:
+    return str(_masked({"ddl": entry["ddl"]})["ddl"])
+
+
+def _comparable_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {**entry, "ts_ms": None, "ddl": None}
+    # MariaDB's connector has the statement's own GTID in its position, ours that of the transaction before.
+    kept = set(entry["position"]) - {"transaction_id", "event"}
+    shown["position"] = sorted(kept)
+    changes = json.loads(json.dumps(shown["tableChanges"]))
+    for change in changes:
+        change.pop("previousId", None)
+        for column in change.get("table", {}).get("columns", ()):
+            if column["typeName"] == "INT":
+                column.pop("length", None)
+    shown["tableChanges"] = changes
+    return shown

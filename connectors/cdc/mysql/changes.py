@@ -107,9 +107,9 @@ class SchemaChanges(Protocol):
     """Tells of statements that change captured tables."""
 
     def changed(
-        self, stated: Stated, statement: Statement, source: Mapping[str, Any], offset: Offset
+        self, stated: Stated, statement: Statement, source: Mapping[str, Any], offset: Offset, position: Offset
     ) -> list[SourceRecord]:
-        """Return the records of a statement."""
+        """Return the records of a statement; ``position`` is that of its transaction."""
 
 
 @dataclass(slots=True)
@@ -488,7 +488,7 @@ class Changes:
             for table in captured:
                 self._truncate(table, source, offset, out)
         elif captured or before or statement.kind == "DATABASE":
-            out += self._schema_changes.changed(event, statement, source, offset)
+            out += self._schema_changes.changed(event, statement, source, offset, transaction.offset)
 
     def _forget(self, statement: Statement) -> None:
         for table in (*statement.tables, *statement.previous):

@@ -31,6 +31,7 @@ from connect.kits.cdc.signals.channels import SignalOptions
 from connect.kits.cdc.temporal import TimePrecisionMode
 from connectors.cdc.mysql.captures import TableFilter
 from connectors.cdc.mysql.dialect import MySqlDialect, UnsignedBigintMode
+from connectors.cdc.mysql.history import SchemaHistory
 
 __all__ = ["LockingMode", "MariaDbConfig", "MySqlConfig"]
 
@@ -72,6 +73,12 @@ _WITHOUT_EFFECT: Final = {
     "database.query.timeout.ms": UnsupportedKey("statements of a snapshot take as long as they take"),
     "database.server.id.offset": UnsupportedKey("snapshots do not read the log"),
     "connection.validation.timeout.ms": UnsupportedKey("connect.timeout.ms applies"),
+    "schema.history.internal.store.only.captured.tables.ddl": UnsupportedKey(
+        "the schema history has the captured databases", ("", "false")
+    ),
+    "schema.history.internal.store.only.captured.databases.ddl": UnsupportedKey(
+        "the schema history has the captured databases", ("", "true")
+    ),
     "schema.history.internal.skip.unparseable.ddl": UnsupportedKey("statements are not parsed"),
     "custom.sanitize.pattern": UnsupportedKey("secrets are never shown"),
 }
@@ -202,6 +209,18 @@ class MySqlConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsCon
         default=True,
         importance=MEDIUM,
         doc="Whether changes of servers that gtid.source.includes and gtid.source.excludes leave out are not sent.",
+    )
+    schema_history_internal_kafka_topic: str = option(
+        default="",
+        importance=LOW,
+        doc="Topic to which changes of the schema are written in the form of Debezium's schema history, so that "
+        "Debezium can take the connector over. It is not read here, and not needed otherwise. Create it with one "
+        "partition and retention.ms=-1.",
+    )
+    schema_history_internal_kafka_bootstrap_servers: str = option(
+        default="",
+        importance=LOW,
+        doc="Brokers of that topic. Further settings of the client begin with schema.history.internal.producer.",
     )
     heartbeat_action_query: str = option(
         default="", importance=LOW, doc="A statement to run on the database with each heartbeat."
@@ -343,6 +362,15 @@ class MySqlConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsCon
     def source_filter(self) -> NameFilter:
         """Return the servers whose transactions are read, by UUID or, for MariaDB, domain."""
         return NameFilter.of(self.gtid_source_includes, self.gtid_source_excludes)
+
+    def schema_history(self) -> SchemaHistory | None:
+        """Return the schema history topic, if there is one."""
+        topic, servers = self.schema_history_internal_kafka_topic, self.schema_history_internal_kafka_bootstrap_servers
+        if not topic.strip() or not servers.strip():
+            return None
+        own = self.originals_with_prefix("schema.history.internal.producer.")
+        settings = {key: value for key, value in own.items() if value is not None}
+        return SchemaHistory(topic.strip(), self.topic_prefix, {**settings, "bootstrap.servers": servers.strip()})
 
     def dialect(self) -> MySqlDialect:
         """Return how columns are converted."""

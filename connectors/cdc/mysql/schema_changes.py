@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from connect.data import Headers, Offset, Schema, SourceRecord
-from connect.kits.cdc.tables import Column, Table, TableId
+from connect.kits.cdc.tables import Column, Table
 from connectors.cdc.mysql.binlog.log import Stated
 from connectors.cdc.mysql.catalog import Catalog
 from connectors.cdc.mysql.column_types import ColumnType
+from connectors.cdc.mysql.history import SchemaHistory, TableChange
+from connectors.cdc.mysql.jdbc_types import jdbc_type
 from connectors.cdc.mysql.session import Server
 from connectors.cdc.mysql.statements import Statement
 from connectors.cdc.mysql.texts import quoted
 
-__all__ = ["SchemaChangeRecords", "TableChange", "snapshot_statements"]
-
-TableChange = tuple[str, TableId, Table | None, str | None]
-"""What happened (``CREATE``, ``ALTER`` or ``DROP``), to which table, what it looks like now, and its character set."""
+__all__ = ["SchemaChangeRecords", "snapshot_statements"]
 
 _NULLABLE: Final = Schema.string(optional=True)
 _COLUMN: Final = Schema.struct(
@@ -58,28 +57,6 @@ _CHANGE: Final = Schema.struct(
     name="io.debezium.connector.schema.Change",
     version=1,
 )
-_JDBC_TYPES: Final[Mapping[str, int]] = {
-    "tinyint": 5,
-    "smallint": 5,
-    "mediumint": 4,
-    "int": 4,
-    "bigint": -5,
-    "float": 6,
-    "double": 8,
-    "decimal": 3,
-    "bit": -7,
-    "char": 1,
-    "enum": 1,
-    "set": 1,
-    "binary": -2,
-    "varbinary": -3,
-    "date": 91,
-    "time": 92,
-    "datetime": 93,
-    "timestamp": 2014,
-    "year": 4,
-}
-_VARCHAR, _BLOB, _OTHER = 12, 2004, 1111
 
 
 class SchemaChangeRecords:
@@ -94,12 +71,14 @@ class SchemaChangeRecords:
         connector: str,
         *,
         is_wanted: bool,
+        history: SchemaHistory | None,
         catalog: Callable[[], Catalog],
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._headers = headers
         self._is_wanted = is_wanted
+        self._history = history
         self._catalog = catalog
         prefix = f"io.debezium.connector.{connector}"
         self._key = Schema.struct({"databaseName": Schema.string()}, name=f"{prefix}.SchemaChangeKey", version=1)
@@ -117,39 +96,68 @@ class SchemaChangeRecords:
         )
 
     def changed(
-        self, stated: Stated, statement: Statement, source: Mapping[str, Any], offset: Offset
+        self, stated: Stated, statement: Statement, source: Mapping[str, Any], offset: Offset, position: Offset
     ) -> list[SourceRecord]:
-        """Return the records of a statement in the log."""
-        if not self._is_wanted:
+        """Return the records of a statement in the log; ``position`` is that of its transaction."""
+        if not self._is_wanted and self._history is None:
             return []
         if statement.kind == "DROP":
-            return [
-                self.record(
+            dropped = [
+                self.records(
                     table.catalog,
                     f"DROP TABLE {quoted(table.catalog)}.{quoted(table.table)}",
-                    [("DROP", table, None, None)],
+                    [TableChange("DROP", table)],
                     {**source, "table": table.table},
                     offset,
+                    position,
                 )
                 for table in statement.tables
             ]
-        catalog = self._catalog()
-        changes: list[TableChange] = [
-            (statement.kind, table, catalog.table(table), catalog.charset(table)) for table in statement.tables
-        ]
-        return [self.record(statement.database, stated.query.sql, changes, source, offset)]
+            found = [record for records in dropped for record in records]
+        else:
+            catalog = self._catalog()
+            changes = [
+                TableChange(statement.kind, table, catalog.table(table), catalog.charset(table))
+                for table in statement.tables
+            ]
+            found = self.records(statement.database, stated.query.sql, changes, source, offset, position)
+        self.flush()
+        return found
 
-    def record(
+    def flush(self) -> None:
+        """Wait until what was written to the schema history is acknowledged."""
+        if self._history is not None:
+            self._history.flush()
+
+    def records(
+        self,
+        database: str,
+        ddl: str,
+        changes: Sequence[TableChange],
+        source: Mapping[str, Any],
+        offset: Offset,
+        position: Offset,
+    ) -> list[SourceRecord]:
+        """Return the record of a statement, if it is wanted, and write it to the schema history, if there is one."""
+        if self._history is not None:
+            self._history.write(position, database, ddl, changes)
+        return [self._record(database, ddl, changes, source, offset)] if self._is_wanted else []
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is done about changes of the schema."""
+        return self._is_wanted or self._history is not None
+
+    def _record(
         self, database: str, ddl: str, changes: Iterable[TableChange], source: Mapping[str, Any], offset: Offset
     ) -> SourceRecord:
-        """Return the record of a statement."""
         value = {
             "source": dict(source),
             "ts_ms": time.time_ns() // 1_000_000,
             "databaseName": database,
             "schemaName": None,
             "ddl": ddl,
-            "tableChanges": [_change(*change) for change in changes],
+            "tableChanges": [_change(change) for change in changes],
         }
         return SourceRecord(
             self._topic,
@@ -165,16 +173,16 @@ class SchemaChangeRecords:
         )
 
 
-def _change(kind: str, table: TableId, now: Table | None, charset: str | None) -> dict[str, Any]:
+def _change(change: TableChange) -> dict[str, Any]:
     described = None
-    if now is not None:
+    if change.table is not None:
         described = {
-            "defaultCharsetName": charset,
-            "primaryKeyColumnNames": list(now.key_columns),
-            "columns": [_column(place, column) for place, column in enumerate(now.columns, 1)],
-            "comment": now.comment,
+            "defaultCharsetName": change.charset,
+            "primaryKeyColumnNames": list(change.table.key_columns),
+            "columns": [_column(place, column) for place, column in enumerate(change.table.columns, 1)],
+            "comment": change.table.comment,
         }
-    return {"type": kind, "id": f'"{table.catalog}"."{table.table}"', "table": described}
+    return {"type": change.kind, "id": change.quoted_id, "table": described}
 
 
 def _column(place: int, column: Column) -> dict[str, Any]:
@@ -182,7 +190,7 @@ def _column(place: int, column: Column) -> dict[str, Any]:
     is_choice = kind.kind in ("enum", "set")
     return {
         "name": column.name,
-        "jdbcType": _jdbc_type(kind),
+        "jdbcType": jdbc_type(kind),
         "nativeType": None,
         "typeName": column.type_name,
         "typeExpression": column.type_name,
@@ -197,14 +205,6 @@ def _column(place: int, column: Column) -> dict[str, Any]:
         "defaultValueExpression": None if column.default is None else str(column.default),
         "enumValues": [f"'{value}'" for value in kind.values] if is_choice else None,
     }
-
-
-def _jdbc_type(kind: ColumnType) -> int:
-    if kind.kind.endswith("text") or kind.kind == "varchar":
-        return _VARCHAR
-    if kind.kind.endswith("blob"):
-        return _BLOB
-    return _JDBC_TYPES.get(kind.kind, _OTHER)
 
 
 def snapshot_statements(
@@ -223,10 +223,10 @@ def snapshot_statements(
         known = list(members)
         for table, _, _ in known:
             name = f"{quoted(database)}.{quoted(table.id.table)}"
-            yield database, table.id.table, f"DROP TABLE IF EXISTS {name}", [("DROP", table.id, None, None)]
+            yield database, table.id.table, f"DROP TABLE IF EXISTS {name}", [TableChange("DROP", table.id)]
         charset, collation = charsets[database]
         yield database, None, f"DROP DATABASE IF EXISTS {quoted(database)}", []
         yield database, None, f"CREATE DATABASE {quoted(database)} CHARSET {charset} COLLATE {collation}", []
         yield database, None, f"USE {quoted(database)}", []
         for table, statement, own in known:
-            yield database, table.id.table, statement, [("CREATE", table.id, table, own)]
+            yield database, table.id.table, statement, [TableChange("CREATE", table.id, table, own)]

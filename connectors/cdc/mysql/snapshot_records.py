@@ -79,7 +79,7 @@ class SnapshotRecords:
         return [table for table, _ in chosen]
 
     def _schema_records(self) -> Iterator[SourceRecord]:
-        if not self._config.include_schema_changes:
+        if not self._schema_changes.is_needed:
             return
         session = self._view.session
         catalog = Catalog(session)
@@ -92,7 +92,9 @@ class SnapshotRecords:
         for database, table_name, ddl, changes in snapshot_statements(session.server, databases, charsets):
             now = time.time_ns()
             source = self._source(database, table_name, "true", now // 1000) | {"ts_ns": now}
-            yield self._schema_changes.record(database, ddl, changes, source, self._under_way)
+            offset = self._under_way
+            yield from self._schema_changes.records(database, ddl, changes, source, offset, offset)
+        self._schema_changes.flush()
 
     def _source(self, database: str, table: str | None, marker: str, micros: int) -> dict[str, Any]:
         place = self._view.place

@@ -101,6 +101,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
             if config.provide_transaction_metadata
             else None
         )
+        self._history = config.schema_history()
         self._schema_changes = SchemaChangeRecords(
             config.topic_prefix,
             self._partition,
@@ -108,6 +109,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
             self._source_schema,
             self._kind,
             is_wanted=config.include_schema_changes,
+            history=self._history,
             catalog=lambda: Catalog(self._asked()),
         )
         offset = self._stored()
@@ -378,6 +380,8 @@ class BinlogTask(SourceTask[C], Generic[C]):
         if hasattr(self, "_signals"):
             self._signals.close()
             self._chunks.close()
+            if self._history is not None:
+                self._history.close()
             self._drop_connections()
 
     def measurements(self) -> Iterable[Measurement]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import json
 import random
@@ -13,6 +14,8 @@ from contextlib import closing, contextmanager
 from typing import Any, Final
 
 import pytest
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.row_event import WriteRowsEvent
 
 from connect.data import SourceRecord
 from connect.errors import ConnectError
@@ -606,3 +609,59 @@ def test_rows_that_change_while_they_are_read_end_in_their_last_state(db: Databa
         writer.join()
     rows_left = {key: after["name"] for key, after in state.items() if after is not None}
     assert rows_left == dict(db.rows("SELECT id, name FROM orders"))
+
+
+# -- another reader ----------------------------------------------------------------------------------------
+
+COMPARED: Final = {
+    "a": ("bigint unsigned", "18446744073709551615"),
+    "b": ("mediumint", "-8388608"),
+    "c": ("decimal(30,12)", "-123456789.000000000001"),
+    "d": ("varchar(300) character set latin1", "'é' "),
+    "e": ("double", "-1.5e-10"),
+    "f": ("datetime(4)", "'2024-02-29 23:59:59.1234'"),
+    "g": ("date", "'1969-12-31'"),
+    "h": ("enum('x','y')", "'y'"),
+    "i": ("mediumblob", "x'00ff00'"),
+    "j": ("year", "2155"),
+    "k": ("char(10)", "'ab'"),
+    "l": ("smallint", "NULL"),
+}
+
+
+def test_rows_are_those_that_another_reader_of_the_log_sees(db: Database) -> None:
+    """By ``mysql-replication``, which shares no code with this connector."""
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in COMPARED.items())
+    run(db, f"CREATE TABLE orders (id int PRIMARY KEY, {columns})")
+    offsets = streaming(db)
+    start = offsets.offset(PARTITION)
+    assert start is not None
+    values = ", ".join(literal for _, literal in COMPARED.values())
+    run(db, *(f"INSERT INTO orders VALUES ({number}, {values})" for number in range(3)))
+
+    reader = BinLogStreamReader(
+        connection_settings={"host": "127.0.0.1", "port": db.port, "user": db.user, "password": db.password},
+        server_id=int(binlog_props(db)["database.server.id"]),
+        log_file=start["file"],
+        log_pos=start["pos"],
+        resume_stream=True,
+        only_events=[WriteRowsEvent],
+        only_schemas=[db.name],
+        blocking=True,
+    )
+    others: list[dict[str, Any]] = []
+    with closing(reader):
+        for event in reader:
+            others += [row["values"] for row in event.rows]
+            if len(others) == 3:
+                break
+    ours = [record.value["after"] for record in read(db, offsets, lambda records: len(records) == 3, **PRECISE)]
+
+    for one, other in zip(ours, others, strict=True):
+        at = dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(microseconds=one.pop("f"))
+        day = dt.date(1970, 1, 1) + dt.timedelta(days=one.pop("g"))
+        assert (at.replace(tzinfo=None), day) == (other.pop("f"), other.pop("g"))
+        assert one == other
+
+
+PRECISE: Final = {"bigint_unsigned_handling_mode": "precise"}
