@@ -629,6 +629,7 @@ COMPARED: Final = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:'db' is deprecated:DeprecationWarning")
 def test_rows_are_those_that_another_reader_of_the_log_sees(db: Database) -> None:
     """By ``mysql-replication``, which shares no code with this connector."""
     columns = ", ".join(f"{name} {kind}" for name, (kind, _) in COMPARED.items())
