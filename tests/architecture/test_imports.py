@@ -80,6 +80,7 @@ DOORS: Final = {
     ],
     "sqlalchemy": ["connect/kits/sql"],
     "urllib3": ["connect/kits/http/transport.py"],
+    "zstandard": ["connectors/cdc/mysql/binlog"],
     "waitress": ["rest"],
     "werkzeug": ["rest"],
     "yaml": ["worker/cli"],

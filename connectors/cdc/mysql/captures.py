@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from connect.errors import ConnectError
-from connect.kits.cdc.filters import NameFilter
 from connect.kits.cdc.table_schemas import TableSchema, TableSchemas
 from connect.kits.cdc.tables import Column, Table, TableId
 from connectors.cdc.mysql.binlog.errors import BinlogError
@@ -16,27 +15,16 @@ from connectors.cdc.mysql.binlog.row_code import ColumnPlan, RowReader, compiled
 from connectors.cdc.mysql.binlog.table_map import TableMap
 from connectors.cdc.mysql.catalog import table_id
 from connectors.cdc.mysql.column_types import ColumnType, is_described_by, logged_type, plan
+from connectors.cdc.mysql.config import BUILT_IN, TableFilter
 from connectors.cdc.mysql.session import Server
 
-__all__ = ["Capture", "Captures", "TableFilter", "merged"]
+__all__ = ["Capture", "Captures", "merged"]
 
 logger = logging.getLogger(__name__)
 
-_BUILT_IN: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 _MOST_VERSIONS: Final = 2000
 _MOST_READERS: Final = 64
 """How many functions are compiled for one version of a table, one for each set of columns that the log leaves out."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableFilter:
-    """Which tables are captured."""
-
-    databases: NameFilter
-    tables: NameFilter
-
-    def __call__(self, table: TableId) -> bool:
-        return table.catalog.lower() not in _BUILT_IN and self.databases(table.catalog) and self.tables(str(table))
 
 
 @dataclass(slots=True)
@@ -121,7 +109,7 @@ class Captures:
 
     def wants_database(self, name: str) -> bool:
         """Return whether tables of a database may be captured."""
-        return self._wanted.databases(name) and name.lower() not in _BUILT_IN
+        return self._wanted.databases(name) and name.lower() not in BUILT_IN
 
     def known(self, table: TableId) -> TableSchema | None:
         """Return the schema of the records of a table as the catalog has it now; ``None`` if it is not there."""

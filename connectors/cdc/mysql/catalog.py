@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from connect.kits.cdc.tables import Column, Table, TableId
 from connectors.cdc.mysql.column_types import ColumnType, declared_type
+from connectors.cdc.mysql.config import BUILT_IN
 from connectors.cdc.mysql.session import Session
 from connectors.cdc.mysql.texts import default_value, quoted
 
 __all__ = ["Catalog", "table_id"]
 
-_BUILT_IN: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 _COLUMNS: Final = """
 SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_DEFAULT, IS_NULLABLE, COLUMN_TYPE, CHARACTER_SET_NAME,
        EXTRA, COLUMN_COMMENT, GENERATION_EXPRESSION
@@ -45,7 +45,7 @@ class Catalog:
         return [
             (table_id(str(row["table_schema"]), str(row["table_name"])), int(row["table_rows"] or 0))
             for row in self._session.rows(_TABLES)
-            if str(row["table_schema"]).lower() not in _BUILT_IN
+            if str(row["table_schema"]).lower() not in BUILT_IN
         ]
 
     def table(self, table: TableId) -> Table | None:

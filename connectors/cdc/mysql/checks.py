@@ -10,7 +10,7 @@ from connect.config import ConfigRuleError
 from connect.errors import ConfigError, ConnectError, RetriableError
 from connectors.cdc.mysql.captures import TableFilter
 from connectors.cdc.mysql.catalog import Catalog
-from connectors.cdc.mysql.config import LockingMode, MySqlConfig
+from connectors.cdc.mysql.config import BinlogConfig, LockingMode
 from connectors.cdc.mysql.position import Position
 from connectors.cdc.mysql.session import Server, Session
 
@@ -21,7 +21,7 @@ _USER: Final = "database.user"
 _SERVER_ID: Final = "database.server.id"
 
 
-def server_errors(config: MySqlConfig, session: Session) -> Iterator[ConfigError]:
+def server_errors(config: BinlogConfig, session: Session) -> Iterator[ConfigError]:
     """Yield an error for all that would later fail."""
     server = session.server
     yield from _product_errors(config, server)
@@ -31,7 +31,7 @@ def server_errors(config: MySqlConfig, session: Session) -> Iterator[ConfigError
     yield from _table_errors(config.wanted(), session)
 
 
-def _product_errors(config: MySqlConfig, server: Server) -> Iterator[ConfigError]:
+def _product_errors(config: BinlogConfig, server: Server) -> Iterator[ConfigError]:
     if server.is_mariadb != config.is_mariadb:
         found, wanted = ("MariaDB", "MariaDbConnector") if server.is_mariadb else ("MySQL", "MySqlConnector")
         yield ConfigRuleError(f"The server is {found} {server.version}: use the {wanted}.", _HOST, "connector.class")
@@ -60,7 +60,7 @@ def setting_errors(server: Server) -> Iterator[ConfigError]:
         )
 
 
-def setting_warnings(config: MySqlConfig, server: Server) -> Iterator[str]:
+def setting_warnings(config: BinlogConfig, server: Server) -> Iterator[str]:
     """Yield a warning for each setting with which the connector runs, but less well."""
     variables = server.variables
     if variables.get("binlog_row_metadata", "MINIMAL").upper() != "FULL":
@@ -87,7 +87,7 @@ _ALIASES: Final = {
 }
 
 
-def right_errors(config: MySqlConfig, session: Session) -> Iterator[ConfigError]:
+def right_errors(config: BinlogConfig, session: Session) -> Iterator[ConfigError]:
     """Yield an error for each right that the user lacks, with the statement that grants it."""
     rights = _rights(session)
     if "ALL PRIVILEGES" in rights or "ALL" in rights:
@@ -116,7 +116,7 @@ def _rights(session: Session) -> set[str]:
     return found
 
 
-def _identity_errors(config: MySqlConfig, session: Session) -> Iterator[ConfigError]:
+def _identity_errors(config: BinlogConfig, session: Session) -> Iterator[ConfigError]:
     own = session.server.variables.get("server_id")
     if own == str(config.database_server_id):
         yield ConfigRuleError(

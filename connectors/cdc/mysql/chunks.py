@@ -22,7 +22,7 @@ from connect.kits.cdc.table_schemas import TableSchema
 from connect.kits.cdc.tables import Column, Table
 from connectors.cdc.mysql.catalog import Catalog, table_id
 from connectors.cdc.mysql.column_types import ColumnType
-from connectors.cdc.mysql.config import MySqlConfig
+from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.gtids import GtidSet
 from connectors.cdc.mysql.session import Session, connected
 from connectors.cdc.mysql.snapshot import BEGIN, ISOLATION, place_of_view
@@ -51,7 +51,7 @@ class ChunkReader:
     ``wake`` is called whenever a chunk is there.
     """
 
-    def __init__(self, config: MySqlConfig, make: Callable[[Table], TableSchema], wake: Callable[[], None]) -> None:
+    def __init__(self, config: BinlogConfig, make: Callable[[Table], TableSchema], wake: Callable[[], None]) -> None:
         self._wake = wake
         self._config = config
         self._make = make

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
@@ -13,27 +14,25 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
-    ConfigValue,
     Long,
     Password,
     at_least,
     between,
     option,
 )
-from connect.config.errors import keys_of
 from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_effect
-from connect.errors import ConfigError, ConnectError
+from connect.errors import ConfigError
 from connect.hosts import HostDeniedError, HostsConfig
 from connect.kits.cdc.filters import NameFilter, java_regex_list
 from connect.kits.cdc.notifications import NotificationOptions
 from connect.kits.cdc.options import RelationalConfig
 from connect.kits.cdc.signals.channels import SignalOptions
+from connect.kits.cdc.tables import TableId
 from connect.kits.cdc.temporal import TimePrecisionMode
-from connectors.cdc.mysql.captures import TableFilter
 from connectors.cdc.mysql.dialect import MySqlDialect, UnsignedBigintMode
 from connectors.cdc.mysql.history import SchemaHistory
 
-__all__ = ["LockingMode", "MariaDbConfig", "MySqlConfig"]
+__all__ = ["BUILT_IN", "BinlogConfig", "LockingMode", "TableFilter"]
 
 _MOST_SERVER_ID: Final = 2**32 - 1
 _NO_CLASSES: Final = "Java classes cannot run here: remove the key."
@@ -90,6 +89,21 @@ _EXCLUSIVE: Final = (
 )
 
 
+BUILT_IN: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+"""The server's own databases."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFilter:
+    """Which tables are captured."""
+
+    databases: NameFilter
+    tables: NameFilter
+
+    def __call__(self, table: TableId) -> bool:
+        return table.catalog.lower() not in BUILT_IN and self.databases(table.catalog) and self.tables(str(table))
+
+
 class LockingMode(StrEnum):
     """The values of ``snapshot.locking.mode``, without that of Java classes."""
 
@@ -100,8 +114,8 @@ class LockingMode(StrEnum):
     NONE = "none"
 
 
-class MySqlConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsConfig):
-    """The options of the MySQL connector."""
+class BinlogConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsConfig):
+    """The options of both connectors."""
 
     is_mariadb: ClassVar[bool] = False
 
@@ -263,34 +277,6 @@ class MySqlConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsCon
         "position on; 0 for none.",
     )
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate ``props``; where nothing is wrong with them, connect, and look for what would later fail."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        described = {value.name: value for value in values}
-        for error in cls.parse(props, secret_keys=secret_keys)._live_errors():
-            for key in keys_of(error):
-                described[key] = described.get(key, ConfigValue(key)).with_errors(str(error))
-        return tuple(described.values())
-
-    def _live_errors(self) -> Iterator[ConfigError]:
-        from connectors.cdc.mysql.checks import server_errors  # noqa: PLC0415 - the checks need this class
-        from connectors.cdc.mysql.session import connected  # noqa: PLC0415 - as above
-
-        try:
-            session = connected(self)
-        except ConnectError as error:
-            yield ConfigRuleError(str(error), "database.hostname")
-            return
-        try:
-            yield from server_errors(self, session)
-        except ConnectError as error:
-            yield ConfigRuleError(str(error), "database.hostname")
-        finally:
-            session.close()
-
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each key that cannot be honoured, and for values that contradict each other."""
         yield from super().check()
@@ -380,27 +366,3 @@ class MySqlConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsCon
             self.binary_handling_mode,
             self.bigint_unsigned_handling_mode,
         )
-
-
-class MariaDbConfig(MySqlConfig):
-    """The options of the MariaDB connector."""
-
-    is_mariadb: ClassVar[bool] = True
-
-    database_ssl_mode: Literal[
-        "disabled",
-        "disable",
-        "preferred",
-        "required",
-        "trust",
-        "verify_ca",
-        "verify-ca",
-        "verify_identity",
-        "verify-full",
-    ] = option(
-        default="disable",
-        importance=MEDIUM,
-        ignore_case=True,
-        doc="Whether connections are encrypted: disable, trust (yes), verify-ca (and the certificate is checked), "
-        "verify-full (and it is the host's), or one of MySQL's names for these.",
-    )

@@ -15,7 +15,7 @@ from connect.kits.cdc.tables import TableId
 from connectors.cdc.mysql.binlog import events
 from connectors.cdc.mysql.binlog.dump import BinlogDump
 from connectors.cdc.mysql.binlog.events import EventType
-from connectors.cdc.mysql.config import MySqlConfig
+from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.session import Session, connected
 from connectors.cdc.mysql.statements import parse_statement
 
@@ -29,7 +29,7 @@ _NO_SERVER_ID: Final = 0
 class SchemaProof:
     """Looks through the rest of the log for changes of tables."""
 
-    def __init__(self, config: MySqlConfig, session: Session) -> None:
+    def __init__(self, config: BinlogConfig, session: Session) -> None:
         self._config = config
         self._session = session
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from connect.errors import ConnectError, RetriableError
 from connect.hosts import HostDeniedError
+from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.gtids import GtidSet, MariaDbGtidSet, MySqlGtidSet
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
-
-    from connectors.cdc.mysql.config import MySqlConfig
 
 __all__ = ["LogPlace", "Server", "Session", "connected", "failure"]
 
@@ -158,7 +157,7 @@ class Session:
         self.connection._force_close()  # type: ignore[attr-defined]
 
 
-def connected(config: MySqlConfig, *, read_timeout: float | None = None) -> Session:
+def connected(config: BinlogConfig, *, read_timeout: float | None = None) -> Session:
     """Connect as a configuration says. Raises :class:`~connect.errors.ConnectError` or its retriable kind."""
     import pymysql  # noqa: PLC0415 - loaded where a database is used
 
@@ -194,7 +193,7 @@ def connected(config: MySqlConfig, *, read_timeout: float | None = None) -> Sess
     return session
 
 
-def _socket(config: MySqlConfig, host: str, port: int, timeout: float) -> socket.socket:
+def _socket(config: BinlogConfig, host: str, port: int, timeout: float) -> socket.socket:
     """A connection to the first permitted address that answers."""
     rules = config.host_rules
     failure_: OSError = OSError("the name has no address")
@@ -211,7 +210,7 @@ def _socket(config: MySqlConfig, host: str, port: int, timeout: float) -> socket
     raise failure_
 
 
-def _tls(config: MySqlConfig) -> dict[str, Any]:
+def _tls(config: BinlogConfig) -> dict[str, Any]:
     mode = config.tls_mode
     if mode == "disabled":
         return {"ssl_disabled": True}

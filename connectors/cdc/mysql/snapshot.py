@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.tables import Column, Table, TableId
 from connectors.cdc.mysql.catalog import Catalog
-from connectors.cdc.mysql.config import LockingMode, MySqlConfig
+from connectors.cdc.mysql.config import BinlogConfig, LockingMode
 from connectors.cdc.mysql.session import LogPlace, Session, connected, failure
 from connectors.cdc.mysql.texts import quoted, reader, selected
 
@@ -62,7 +62,7 @@ class View:
             self.lock.close()
 
 
-def opened_view(config: MySqlConfig, wanted: Callable[[TableId], bool]) -> View:
+def opened_view(config: BinlogConfig, wanted: Callable[[TableId], bool]) -> View:
     """Begin a view. Raises :class:`~connect.errors.ConnectError`, with the remedy, if a right is missing."""
     session = connected(config)
     # Values come as text, and are read by the columns' types.
@@ -76,7 +76,7 @@ def opened_view(config: MySqlConfig, wanted: Callable[[TableId], bool]) -> View:
         raise
 
 
-def _locked_view(config: MySqlConfig, session: Session, wanted: Callable[[TableId], bool]) -> View:
+def _locked_view(config: BinlogConfig, session: Session, wanted: Callable[[TableId], bool]) -> View:
     lock = connected(config)
     keeps = config.snapshot_locking_mode is LockingMode.EXTENDED
     try:
@@ -95,7 +95,7 @@ def _locked_view(config: MySqlConfig, session: Session, wanted: Callable[[TableI
     return View(session, place, tables)
 
 
-def _lock(config: MySqlConfig, lock: Session, session: Session, wanted: Callable[[TableId], bool]) -> None:
+def _lock(config: BinlogConfig, lock: Session, session: Session, wanted: Callable[[TableId], bool]) -> None:
     seconds = max(1, -(-config.snapshot_lock_timeout_ms // 1000))
     lock.execute(f"SET SESSION lock_wait_timeout = {seconds}")
     if config.snapshot_locking_mode in (LockingMode.MINIMAL_PERCONA, LockingMode.MINIMAL_PERCONA_NO_TABLE_LOCKS):

@@ -15,7 +15,7 @@ from connect.measurement import Measurement
 from connectors.cdc.mysql.captures import Captures
 from connectors.cdc.mysql.catalog import Catalog
 from connectors.cdc.mysql.changes import SourceBlock
-from connectors.cdc.mysql.config import MySqlConfig
+from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.position import Position
 from connectors.cdc.mysql.schema_changes import SchemaChangeRecords, snapshot_statements
 from connectors.cdc.mysql.snapshot import RowSource, SnapshotRow, View, opened_view
@@ -32,7 +32,7 @@ class SnapshotRecords:
 
     def __init__(
         self,
-        config: MySqlConfig,
+        config: BinlogConfig,
         captures: Captures,
         events: ChangeEvents,
         block: SourceBlock,

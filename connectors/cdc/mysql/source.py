@@ -27,7 +27,7 @@ from connectors.cdc.mysql.catalog import Catalog
 from connectors.cdc.mysql.changes import Changes, SourceBlock, mysql_source_schema
 from connectors.cdc.mysql.checks import lost_log, setting_errors, setting_warnings
 from connectors.cdc.mysql.chunks import ChunkReader
-from connectors.cdc.mysql.config import MariaDbConfig, MySqlConfig
+from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.incremental import StreamWatch
 from connectors.cdc.mysql.position import Position
 from connectors.cdc.mysql.proof import SchemaProof
@@ -36,10 +36,11 @@ from connectors.cdc.mysql.session import Server, Session, connected
 from connectors.cdc.mysql.snapshot_records import SnapshotRecords
 from connectors.cdc.mysql.starts import Start, start_of
 from connectors.cdc.mysql.streaming import Stream
+from connectors.cdc.mysql.validation import MariaDbConfig, MySqlConfig
 
 __all__ = ["MariaDbConnector", "MariaDbTask", "MySqlConnector", "MySqlTask"]
 
-C = TypeVar("C", bound=MySqlConfig)
+C = TypeVar("C", bound=BinlogConfig)
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from connectors.cdc.mysql.binlog.dump import BinlogDump, LogPurgedError
 from connectors.cdc.mysql.binlog.log import Committed, Log, LogEvent
 from connectors.cdc.mysql.changes import Changes
 from connectors.cdc.mysql.checks import told_lost
-from connectors.cdc.mysql.config import MySqlConfig
+from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.gtids import GtidSet
 from connectors.cdc.mysql.position import Position
 from connectors.cdc.mysql.session import connected
@@ -36,7 +36,7 @@ class Stream:
 
     def __init__(
         self,
-        config: MySqlConfig,
+        config: BinlogConfig,
         changes: Changes,
         position: Position,
         gtids: GtidSet | None,
