@@ -14,7 +14,7 @@ from connect.kits.cdc.envelope import ChangeEvents, context_headers
 from connect.kits.cdc.heartbeats import Heartbeat
 from connect.kits.cdc.incremental import IncrementalSnapshots
 from connect.kits.cdc.incremental_state import IncrementalState
-from connect.kits.cdc.notifications import Notifications, SnapshotNotifications
+from connect.kits.cdc.notifications import Notification, Notifications, SnapshotNotifications
 from connect.kits.cdc.signals.actions import ExecuteSnapshot
 from connect.kits.cdc.signals.signals import Signals
 from connect.kits.cdc.table_schemas import TableSchemas
@@ -36,6 +36,7 @@ __all__ = ["PostgresConnector", "PostgresTask"]
 logger = logging.getLogger(__name__)
 
 _AT_REST_S: Final = 30.0
+_READERS_S: Final = 1.0
 _POSITION_S: Final = 0.05
 _LATER_S: Final = 0.1
 _LONGEST_POLL_S: Final = 0.5
@@ -69,8 +70,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
             SnapshotNotifications(config.topic_prefix),
         )
         self._signals = Signals(config, config.topic_prefix, self._snapshots, self)
-        on_signal = self._signals.take_row
-        self._parts = _parts(config, self._partition, self._snapshots, on_signal, dialect, schemas)
+        calls = self._signals.take_row, self.context.wake, self._notifications.add
+        self._parts = _parts(config, self._partition, self._snapshots, calls, dialect, schemas)
         self._signals_at: Offset | None = None
         self._heartbeat = Heartbeat(
             config.naming().heartbeat_topic(), config.topic_prefix, self._partition, config.heartbeat_interval_ms
@@ -184,9 +185,12 @@ class PostgresTask(SourceTask[PostgresConfig]):
         capture = self._capture
         was_snapshot = capture.snapshot
         capture.fill(records, self.config.max_batch_size, time.monotonic() + _LONGEST_POLL_S)
+        if (snapshot := was_snapshot or capture.snapshot) is not None:
+            records += self._notifications.take(snapshot.offset)
         if was_snapshot is not None and capture.snapshot is None:
             self.context.pass_offset(self._partition, was_snapshot.end)
-        self._tend(capture, records)
+        if was_snapshot is None:
+            self._tend(capture, records)
         if not records:
             self._rest(capture)
 
@@ -239,7 +243,9 @@ class PostgresTask(SourceTask[PostgresConfig]):
         """Wait for the next message."""
         socket = capture.socket
         if socket is None:
-            if capture.is_finished:
+            if capture.snapshot is not None:
+                self.context.poll_when_readable([], _READERS_S)
+            elif capture.is_finished:
                 self.context.poll_when_readable([], _AT_REST_S)
             return
         now = time.monotonic()
@@ -263,6 +269,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
         """Close the run after an error; return the error for the runtime."""
         if self._capture is not None:
             self._position = self._capture.position()
+            if (snapshot := self._capture.snapshot) is not None:
+                self._go_on_after(snapshot.offset)
             self._capture.close()
             self._capture = None
         if isinstance(error, ReplicationError):
@@ -274,6 +282,13 @@ class PostgresTask(SourceTask[PostgresConfig]):
         if isinstance(error, psycopg.Error):
             return retriable_if_lost(error, "PostgreSQL has refused a statement")
         return error
+
+    def _go_on_after(self, offset: Offset) -> None:
+        """Have the next run read what is left of a snapshot, if that is known."""
+        position, state = Position.from_offset(offset), IncrementalState.of(offset)
+        if position.is_resumed:
+            self._position = position
+            self._snapshots.state = state
 
     def _of_slot(self, error: ConnectError) -> ConnectError:
         """Give up on a slot that another connection keeps, after ``slot.max.retries``."""
@@ -317,7 +332,7 @@ def _parts(
     config: PostgresConfig,
     partition: Offset,
     snapshots: IncrementalSnapshots,
-    on_signal: Callable[[Sequence[str | None]], None],
+    calls: tuple[Callable[[Sequence[str | None]], None], Callable[[], None], Callable[[Notification], None]],
     dialect: PostgresDialect,
     schemas: TableSchemas,
 ) -> CaptureParts:
@@ -341,7 +356,7 @@ def _parts(
         partition,
         metadata if config.provide_transaction_metadata else None,
         snapshots,
-        on_signal,
+        *calls,
     )
 
 

@@ -202,7 +202,9 @@ class ChangeStream:
         before, self._state = self._state, dict(state)
         self._identity = {**identity_of(self._server), **state}
         if self._last_offset:
-            self._last_offset = {key: self._last_offset[key] for key in self._last_offset if key not in before} | self._state
+            self._last_offset = {
+                key: self._last_offset[key] for key in self._last_offset if key not in before
+            } | self._state
 
     def offset_with(self, state: Mapping[str, Any]) -> Offset:
         """Return the offset after all records that were made, with another state."""
