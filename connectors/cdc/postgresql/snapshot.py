@@ -1,16 +1,16 @@
 """The snapshot: the rows of all captured tables, as they were where the stream starts.
 
-One transaction reads all tables, in the snapshot that the server has exported with the slot: what was committed before is
-read, what is committed after is streamed, without a gap or a row twice. The progress is not kept: a snapshot that was
-interrupted begins again.
+One transaction reads all tables, in the snapshot that the server has exported with the slot: what was committed
+before is read, what is committed after is streamed, without a gap or a row twice. The progress is not kept: a
+snapshot that was interrupted begins again.
 
-=====================================  ===================================================================================
-kill -9 here                           then
-=====================================  ===================================================================================
-before the last row is stored          the stored offset says that the snapshot runs: it begins again, in a new snapshot of
-                                       the server, and rows that were sent are sent again
-after it, before the stream            the stream starts at the position of the snapshot
-=====================================  ===================================================================================
+===============================  =====================================================================================
+kill -9 here                     then
+===============================  =====================================================================================
+before the last row is stored    the stored offset says that the snapshot runs: it begins again, in a new snapshot of
+                                 the server, and rows that were sent are sent again
+after it, before the stream      the stream starts at the position of the snapshot
+===============================  =====================================================================================
 """
 
 from __future__ import annotations

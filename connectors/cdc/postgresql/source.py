@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from connect.data import NO_HEADERS, Offset, SourceRecord
@@ -54,9 +54,9 @@ class PostgresTask(SourceTask[PostgresConfig]):
             config.naming().heartbeat_topic(), config.topic_prefix, self._partition, config.heartbeat_interval_ms
         )
         self._capture: Capture | None = None
-        self._position = self._stored()
+        offset = self.context.offset_storage_reader.offset(self._partition)
+        self._position = self._stored_position = Position.from_offset(offset) if offset else None
         self._failure: Exception | None = None
-        self._has_committed = False
         self._slot_attempts = 0
         self._status_at = self._xmin_at = 0.0
         self._slot: SlotState | None = None
@@ -77,9 +77,11 @@ class PostgresTask(SourceTask[PostgresConfig]):
             self._failure = failure
         return records
 
-    def commit(self) -> None:
-        """Note that offsets were committed: the slot is told of them with the next status."""
-        self._has_committed = True
+    def stored(self, offsets: Sequence[tuple[Offset, Offset]]) -> None:
+        """Note the offset that is stored: the slot is told of it with the next status."""
+        for partition, offset in offsets:
+            if partition == self._partition:
+                self._stored_position = Position.from_offset(offset)
 
     def drained(self) -> bool:
         """Whether the snapshot is done and no stream follows."""
@@ -160,11 +162,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
     def _tell_status(self, capture: Capture, *, is_idle: bool) -> None:
         if is_idle and (offset := capture.idle_offset()) is not None:
             self.context.pass_offset(self._partition, offset)
-        stored = None
-        if self._has_committed and self.config.confirms:
-            self._has_committed = False
-            stored = self._stored()
-        capture.confirm(stored)
+        capture.confirm(self._stored_position if self.config.confirms else None)
         self._slot = capture.slot_state()
         if self._slot is not None and (self._slot.retained_bytes or 0) >= _RETAINED_WARNING:
             logger.warning(
@@ -184,10 +182,6 @@ class PostgresTask(SourceTask[PostgresConfig]):
         now = time.monotonic()
         seconds = self._heartbeat.seconds_left(now, max(0.0, self._status_at - now))
         self.context.poll_when_readable([socket], seconds)
-
-    def _stored(self) -> Position | None:
-        offset = self.context.offset_storage_reader.offset(self._partition)
-        return Position.from_offset(offset) if offset else None
 
     def _given_up(self, error: Exception) -> Exception:
         """Close the run after an error; return the error for the runtime."""
@@ -212,8 +206,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
         self._slot_attempts += 1
         if self._slot_attempts > self.config.slot_max_retries:
             return ConnectError(
-                f"{error} Another connection reads the slot {self.config.slot_name}: give each connector a slot.name of "
-                "its own, or end the other one. If it is a dead one, the server notices after wal_sender_timeout: "
+                f"{error} Another connection reads the slot {self.config.slot_name}: give each connector a slot.name "
+                "of its own, or end the other one. If it is a dead one, the server notices after wal_sender_timeout: "
                 "raise slot.max.retries."
             )
         return RetriableError(str(error), retry_after=self.config.slot_retry_delay_ms / 1000)
