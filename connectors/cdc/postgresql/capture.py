@@ -21,6 +21,7 @@ from connect.kits.cdc.table_schemas import TableSchema, TableSchemas
 from connect.kits.cdc.tables import Table
 from connect.kits.cdc.transactions import TransactionMetadata
 from connectors.cdc.postgresql.catalog import CapturedTable, Catalog, captured_tables
+from connectors.cdc.postgresql.checks import without_identity
 from connectors.cdc.postgresql.config import PostgresConfig, replica_identities
 from connectors.cdc.postgresql.connection import conninfo, open_session
 from connectors.cdc.postgresql.dialect import PostgresDialect
@@ -108,6 +109,7 @@ class Capture:
         if decided.streams:
             self._set_replica_identities()
             self._prepare_publication(everything)
+            self._warn_of_identities()
         self._parts.snapshots.break_off()
         self._streams = decided.streams
         if decided.reads_rows:
@@ -153,6 +155,19 @@ class Capture:
                 if pattern.fullmatch(str(table.id)) and (is_index or table.identity != identity[0].lower()):
                     self._run(f"ALTER TABLE {named(table.id)} REPLICA IDENTITY {_identity_clause(identity)};")
 
+    def _warn_of_identities(self) -> None:
+        """Tell of tables whose updates the server now refuses: whoever writes to them will see the error."""
+        named_anew = replica_identities(self._config.replica_identity_autoset_values)
+        for table in without_identity(self._captured):
+            if not any(pattern.fullmatch(str(table.id)) for pattern, _ in named_anew):
+                logger.warning(
+                    "Table %s has no primary key and no replica identity: PostgreSQL refuses to update and delete its "
+                    "rows while it is published. Run ALTER TABLE %s REPLICA IDENTITY FULL; or set "
+                    "replica.identity.autoset.values.",
+                    table.id,
+                    named(table.id),
+                )
+
     def _prepare_publication(self, everything: Sequence[CapturedTable]) -> None:
         config = self._config
         state = read_publication(self._session, config.publication_name)
@@ -178,8 +193,8 @@ class Capture:
             self._session.execute(statement.encode())
         except psycopg.errors.InsufficientPrivilege as error:
             raise ConnectError(
-                f"{self._config.database_user} may not run {statement} ({str(error).splitlines()[0]}). Have it run by a "
-                "superuser or the owner of the tables. A publication for all tables needs a superuser: with "
+                f"{self._config.database_user} may not run {statement} ({str(error).splitlines()[0]}). Have it run by "
+                "a superuser or the owner of the tables. A publication for all tables needs a superuser: with "
                 "publication.autocreate.mode=filtered it is made for the captured tables alone."
             ) from error
 

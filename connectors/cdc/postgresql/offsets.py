@@ -1,8 +1,8 @@
 """Positions in the write-ahead log, and source offsets in Debezium's format.
 
-A position is the end of the last whole transaction, and how far the next one was sent: up to its event at an LSN, and how
-many of the events at that LSN, since all rows of one COPY may have the same. The transaction is recognised by its number;
-nothing is passed over in any other.
+A position is the end of the last whole transaction, and how far the next one was sent: up to its event at an LSN,
+and how many of the events at that LSN, since all rows of one COPY may have the same. The transaction is recognised
+by its number; nothing is passed over in any other.
 
 =====================  ==============================================================================
 ``lsn_commit``         end of the last whole transaction
@@ -55,9 +55,10 @@ class ServerIdentity:
 class Position:
     """How far a stream was sent.
 
-    ``commit_lsn`` is the end of the last whole transaction, None if that is unknown. ``xid`` is set if the next was begun:
-    then ``event_lsn`` is the LSN of its last event that was sent, and ``events`` counts those at that LSN. ``is_snapshot``
-    is set while the first snapshot is not complete, ``is_after_snapshot`` until a transaction was streamed after it.
+    ``commit_lsn`` is the end of the last whole transaction, None if that is unknown. ``xid`` is set if the next was
+    begun: then ``event_lsn`` is the LSN of its last event that was sent, and ``events`` counts those at that LSN.
+    ``is_snapshot`` is set while the first snapshot is not complete, ``is_after_snapshot`` until a transaction was
+    streamed after it.
     """
 
     commit_lsn: int | None

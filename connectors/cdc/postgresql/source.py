@@ -58,12 +58,13 @@ class PostgresTask(SourceTask[PostgresConfig]):
         """Read the stored offset; connections are opened by the first poll, and again after each that is lost."""
         config = self.config
         self._partition: Offset = {"server": config.topic_prefix}
+        offset = self.context.offset_storage_reader.offset(self._partition)
         self._notifications = Notifications(config, self._partition)
         dialect = _dialect(config)
         schemas = _schemas(config, dialect)
         self._chunks = ChunkReader(config, schemas.of, self.context.wake)
         self._snapshots = IncrementalSnapshots(
-            IncrementalState.of(self._stored_offset() or {}),
+            IncrementalState.of(offset or {}),
             self._chunks,
             config.incremental_snapshot_chunk_size,
             self._notifications.add,
@@ -77,9 +78,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
             config.naming().heartbeat_topic(), config.topic_prefix, self._partition, config.heartbeat_interval_ms
         )
         self._capture: Capture | None = None
-        self._position = self._stored()
+        self._position = self._stored_position = Position.from_offset(offset) if offset else None
         self._failure: Exception | None = None
-        self._has_committed = False
         self._slot_attempts = 0
         self._status_at = self._xmin_at = 0.0
         self._slot: SlotState | None = None
@@ -100,12 +100,14 @@ class PostgresTask(SourceTask[PostgresConfig]):
             self._failure = failure
         return records
 
-    def commit(self) -> None:
-        """Note that offsets were committed: the slot is told of them with the next status."""
-        if self._signals_at is not None and _is_after(self._stored_offset() or {}, self._signals_at):
-            self._signals_at = None
-            self._signals.stored()
-        self._has_committed = True
+    def stored(self, offsets: Sequence[tuple[Offset, Offset]]) -> None:
+        """Note the offset that is stored: the slot is told of it with the next status."""
+        for partition, offset in offsets:
+            if partition == self._partition:
+                self._stored_position = Position.from_offset(offset)
+                if self._signals_at is not None and _is_after(offset, self._signals_at):
+                    self._signals_at = None
+                    self._signals.stored()
 
     def take_signal(self, signal: Signal) -> None:
         """Take a signal that was sent by REST."""
@@ -225,11 +227,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
     def _tell_status(self, capture: Capture, *, is_idle: bool) -> None:
         if is_idle and (offset := capture.idle_offset()) is not None:
             self.context.pass_offset(self._partition, offset)
-        stored = None
-        if self._has_committed and self.config.confirms:
-            self._has_committed = False
-            stored = self._stored()
-        capture.confirm(stored)
+        capture.confirm(self._stored_position if self.config.confirms else None)
         self._slot = capture.slot_state()
         if self._slot is not None and (self._slot.retained_bytes or 0) >= _RETAINED_WARNING:
             logger.warning(
@@ -257,13 +255,6 @@ class PostgresTask(SourceTask[PostgresConfig]):
         elif self._snapshots.is_idle_until_later:
             seconds = min(seconds, _LATER_S)
         self.context.poll_when_readable([socket], seconds)
-
-    def _stored_offset(self) -> Offset | None:
-        return self.context.offset_storage_reader.offset(self._partition)
-
-    def _stored(self) -> Position | None:
-        offset = self._stored_offset()
-        return Position.from_offset(offset) if offset else None
 
     def _given_up(self, error: Exception) -> Exception:
         """Close the run after an error; return the error for the runtime."""
@@ -297,8 +288,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
         self._slot_attempts += 1
         if self._slot_attempts > self.config.slot_max_retries:
             return ConnectError(
-                f"{error} Another connection reads the slot {self.config.slot_name}: give each connector a slot.name of "
-                "its own, or end the other one. If it is a dead one, the server notices after wal_sender_timeout: "
+                f"{error} Another connection reads the slot {self.config.slot_name}: give each connector a slot.name "
+                "of its own, or end the other one. If it is a dead one, the server notices after wal_sender_timeout: "
                 "raise slot.max.retries."
             )
         return RetriableError(str(error), retry_after=self.config.slot_retry_delay_ms / 1000)
