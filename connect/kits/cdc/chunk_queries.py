@@ -24,8 +24,8 @@ class SqlForm:
     """How a database writes names and placeholders.
 
     ``numbers`` is whether placeholders are ``$1``, ``$2``; otherwise they are ``%s``, and other percent signs are
-    doubled. ``literal`` writes the values themselves, for statements that have no placeholders. ``compares_rows`` is whether the database finds ``(a, b) > (1, 2)`` by an index, as PostgreSQL does and
-    MySQL does not.
+    doubled. ``literal`` writes the values themselves, for statements that have no placeholders. ``compares_rows`` is
+    whether the database finds ``(a, b) > (1, 2)`` by an index, as PostgreSQL does and MySQL does not.
     """
 
     quoted: Callable[[str], str]

@@ -368,6 +368,16 @@ class Capture:
         return self._watch
 
     @property
+    def streams(self) -> bool:
+        """Whether changes are streamed, now or after the snapshot."""
+        return self._streams
+
+    @property
+    def has_read_all(self) -> bool:
+        """Whether this run has read a snapshot to its end."""
+        return self._snapshot is None and self._after_snapshot is not None
+
+    @property
     def captured_tables(self) -> list[str]:
         """The names of the captured tables."""
         return [str(table.id) for table in self._captured]

@@ -1,7 +1,7 @@
 """The snapshot: the rows of all captured tables, as they were where the stream starts.
 
-All tables are read in the snapshot that the server has exported with the slot: what was committed before is read, what is
-committed after is streamed, without a gap or a row twice. Pieces are read in parallel. What is left is part of the
+All tables are read in the snapshot that the server has exported with the slot: what was committed before is read, what
+is committed after is streamed, without a gap or a row twice. Pieces are read in parallel. What is left is part of the
 offset; an interrupted snapshot goes on beside the stream (:mod:`connect.kits.cdc.snapshots.pieces`).
 """
 
@@ -21,6 +21,7 @@ from connect.kits.cdc.chunk_queries import ChunkQueries, SqlForm
 from connect.kits.cdc.envelope import ChangeEvents, Operation
 from connect.kits.cdc.incremental_state import Collection
 from connect.kits.cdc.java_keys import Key
+from connect.kits.cdc.measurements import SnapshotNumbers
 from connect.kits.cdc.notifications import INITIAL, Notification, SnapshotNotifications
 from connect.kits.cdc.snapshots.pieces import MarkedRow, Piece, Progress
 from connect.kits.cdc.snapshots.readers import SnapshotReaders
@@ -275,6 +276,7 @@ class Snapshot:
         self._names = [str(table.captured.id) for table in tables]
         self._tables = dict(zip(self._names, tables, strict=True))
         self._previous = reader.offset(is_complete=False)
+        self._since = time.monotonic()
         self._begun: dict[str, float] = {}
         self._told_read: set[str] = set()
         self.end = reader.offset(is_complete=True)
@@ -300,6 +302,16 @@ class Snapshot:
     def tables_left(self) -> int:
         """How many tables are not read whole."""
         return self._progress.tables_left
+
+    def numbers(self) -> SnapshotNumbers:
+        """Return how far it is."""
+        return SnapshotNumbers(
+            is_running=True,
+            tables=len(self._names),
+            remaining_tables=self.tables_left,
+            seconds=time.monotonic() - self._since,
+            rows=dict(self._progress.rows),
+        )
 
     @property
     def estimated_rows(self) -> int:

@@ -14,6 +14,7 @@ from connect.kits.cdc.envelope import ChangeEvents, context_headers
 from connect.kits.cdc.heartbeats import Heartbeat
 from connect.kits.cdc.incremental import IncrementalSnapshots
 from connect.kits.cdc.incremental_state import IncrementalState
+from connect.kits.cdc.measurements import CaptureLabels, SnapshotNumbers, StreamNumbers
 from connect.kits.cdc.notifications import Notification, Notifications, SnapshotNotifications
 from connect.kits.cdc.signals.actions import ExecuteSnapshot
 from connect.kits.cdc.signals.signals import Signals
@@ -29,7 +30,7 @@ from connectors.cdc.postgresql.dialect import PostgresDialect
 from connectors.cdc.postgresql.offsets import Position
 from connectors.cdc.postgresql.replication import ReplicationError
 from connectors.cdc.postgresql.slots import SlotState
-from connectors.cdc.postgresql.stream import SOURCE_SCHEMA, StreamNames
+from connectors.cdc.postgresql.stream import SOURCE_SCHEMA, ChangeStream, StreamNames
 
 __all__ = ["PostgresConnector", "PostgresTask"]
 
@@ -63,6 +64,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         dialect = _dialect(config)
         schemas = _schemas(config, dialect)
         self._chunks = ChunkReader(config, schemas.of, self.context.wake)
+        self._labels = CaptureLabels("postgres", config.topic_prefix)
         self._snapshots = IncrementalSnapshots(
             IncrementalState.of(offset or {}),
             self._chunks,
@@ -118,7 +120,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         capture = self._capture
         if capture is None:
             raise RetriableError("The database is not connected now. Send the signal again once it is.")
-        if capture.is_finished:
+        if not capture.streams:
             raise ConnectError(
                 f"With snapshot.mode={self.config.snapshot_mode} no changes are streamed, and a snapshot cannot be "
                 "read beside them."
@@ -142,27 +144,56 @@ class PostgresTask(SourceTask[PostgresConfig]):
         return self._capture is not None and self._capture.is_finished
 
     def remaining(self) -> Mapping[str, int]:
-        """Return how much of the log is not yet passed on."""
-        stream = self._capture.stream if self._capture is not None else None
-        if stream is None or self._slot is None or self._slot.server_lsn is None:
-            return {}
-        return {"bytes": max(0, self._slot.server_lsn - (stream.position().commit_lsn or 0))}
+        """Return how much of the log is not yet passed on, or of the tables not yet read."""
+        if self._capture is not None and (snapshot := self._capture.snapshot) is not None:
+            read = sum(snapshot.rows.values())
+            return {"tables": snapshot.tables_left, "rows": max(0, snapshot.estimated_rows - read)}
+        lag = self._lag_bytes()
+        left = {} if lag is None else {"bytes": lag}
+        state = self._snapshots.state
+        return left | ({"tables": len({each.table for each in state.collections})} if state.is_running else {})
 
     def measurements(self) -> Iterable[Measurement]:
-        """Return how far the stream is behind, what the slot retains, and how many transactions were seen."""
+        """Return how far the stream is behind, how far a snapshot is, and what the slot retains."""
         capture = self._capture
         if capture is None:
+            yield from StreamNumbers(is_connected=False).measurements(self._labels)
             return
-        yield Measurement("cdc_snapshot_running", int(capture.snapshot is not None), "Whether the snapshot runs.")
-        if (snapshot := capture.snapshot) is not None:
-            yield Measurement("cdc_snapshot_tables_left", snapshot.tables_left, "Tables that the snapshot has to read.")
+        yield from self._snapshot_numbers(capture).measurements(self._labels)
         if self._slot is not None and self._slot.retained_bytes is not None:
             yield Measurement("cdc_retained_log_bytes", self._slot.retained_bytes, "Log that the slot retains.")
         if (stream := capture.stream) is not None:
-            yield Measurement("cdc_transactions_total", stream.transactions, "Transactions that were streamed.")
-            if stream.last_event_us is not None:
-                at = stream.last_event_us / 1_000_000
-                yield Measurement("cdc_last_event_seconds", at, "Commit time of the last transaction, since 1970.")
+            yield from self._stream_numbers(capture, stream).measurements(self._labels)
+
+    def _snapshot_numbers(self, capture: Capture) -> SnapshotNumbers:
+        if (snapshot := capture.snapshot) is not None:
+            return snapshot.numbers()
+        state = self._snapshots.state
+        tables = {each.table for each in state.collections}
+        rows = {state.collections[0].table: self._snapshots.rows_sent} if tables else {}
+        is_completed = capture.has_read_all
+        return SnapshotNumbers(state.is_running, state.paused, is_completed, len(tables), len(tables), rows=rows)
+
+    def _stream_numbers(self, capture: Capture, stream: ChangeStream) -> StreamNumbers:
+        at = stream.last_event_us
+        return StreamNumbers(
+            is_connected=True,
+            lag_seconds=-1.0 if at is None else stream.lag_us / 1_000_000,
+            lag_bytes=self._lag_bytes(),
+            since_last_event_seconds=-1.0 if at is None else max(0.0, time.time() - at / 1_000_000),
+            creates=stream.creates,
+            updates=stream.updates,
+            deletes=stream.deletes,
+            others=stream.others,
+            transactions=stream.transactions,
+            captured_tables=len(capture.captured_tables),
+        )
+
+    def _lag_bytes(self) -> int | None:
+        stream = self._capture.stream if self._capture is not None else None
+        if stream is None or self._slot is None or self._slot.server_lsn is None:
+            return None
+        return max(0, self._slot.server_lsn - (stream.position().commit_lsn or 0))
 
     def stop(self) -> None:
         """Close the connections, and drop the slot if the configuration says so."""
@@ -191,8 +222,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
             records += self._notifications.take(snapshot.offset)
         if was_snapshot is not None and capture.snapshot is None:
             self.context.pass_offset(self._partition, was_snapshot.end)
-        if was_snapshot is None:
-            self._tend(capture, records)
+        self._tend(capture, records)
         if not records:
             self._rest(capture)
 

@@ -1,8 +1,8 @@
 """Pieces of a snapshot, the markers of their rows, and the progress: what is left to read after each record.
 
 The progress is that of an incremental snapshot of the rest. A snapshot that was interrupted therefore goes on as one,
-beside the stream, from the position of the snapshot: the rest is read as it is then, and told in the right order with the
-changes since.
+beside the stream, from the position of the snapshot: the rest is read as it is then, and told in the right order with
+the changes since.
 
 =================================================  ==================================================================
 kill -9 here                                       then
@@ -108,7 +108,7 @@ class Progress:
         return sent
 
     def state(self) -> IncrementalState | None:
-        """Return what is left, after the rows to be sent; ``None`` if it cannot be told, and the snapshot begins anew."""
+        """Return what is left, after the rows to be sent; ``None`` if that cannot be told, or is nothing."""
         holding = {held.piece for held in self._held.values()}
         if self._last is not None:
             holding.add(self._last.piece)
