@@ -26,7 +26,9 @@ from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_
 from connect.errors import ConfigError
 from connect.hosts import HostsConfig
 from connect.kits.cdc.filters import NameFilter, java_regex_list, name_patterns
+from connect.kits.cdc.notifications import NotificationOptions
 from connect.kits.cdc.options import RelationalConfig
+from connect.kits.cdc.signals.channels import SignalOptions
 
 __all__ = ["AutoCreateMode", "OffsetMismatch", "PostgresConfig", "SnapshotMode"]
 
@@ -122,7 +124,7 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
 }
 
 
-class PostgresConfig(RelationalConfig, HostsConfig):
+class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsConfig):
     """The options of the PostgreSQL connector."""
 
     database_port: int = option(default=5432, importance=HIGH, validator=between(1, 65535), doc="Port of the database.")
@@ -315,6 +317,11 @@ class PostgresConfig(RelationalConfig, HostsConfig):
             described[problem.key] = described[problem.key].with_errors(problem.told)
         return tuple(described.values())
 
+    @property
+    def signal_table(self) -> str:
+        """The name of the signal table, empty if there is none."""
+        return self.signal_data_collection.strip() if "source" in self.signal_enabled_channels else ""
+
     def schema_filter(self) -> NameFilter:
         """Return which schemas are captured."""
         return NameFilter.of(self.schema_include_list, self.schema_exclude_list)
@@ -340,6 +347,8 @@ class PostgresConfig(RelationalConfig, HostsConfig):
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for what contradicts itself, and for keys that cannot be honoured."""
         yield from super().check()
+        yield from SignalOptions.check(self)
+        yield from NotificationOptions.check(self)
         for key, value, told in given_keys(_REFUSED, self.originals):
             yield ConfigRuleError(f"{key}={value} is not supported. {told}", key)
         for kind in ("schema", "message.prefix"):

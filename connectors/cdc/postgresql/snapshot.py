@@ -46,6 +46,7 @@ __all__ = [
     "begin_snapshot",
     "copied_rows",
     "ordered",
+    "selected_columns",
     "snapshot_tables",
     "statement_of",
 ]
@@ -103,15 +104,20 @@ def begin_snapshot(
     return SnapshotPoint(lsn, row[0], row[1])
 
 
-def statement_of(table: Table, schema: TableSchema, override: str | None) -> str:
-    """Return the statement that selects a table's columns, null for those that no record has."""
+def selected_columns(table: Table, schema: TableSchema, also: Sequence[str] = ()) -> str:
+    """Return what a statement selects: the columns in their order, null for those that no record has."""
     needed = {column.place for column in (*schema.columns, *schema.key_columns)}
     columns = (
-        quoted(column.name) if place in needed else f"NULL AS {quoted(column.name)}"
+        quoted(column.name) if place in needed or column.name in also else f"NULL AS {quoted(column.name)}"
         for place, column in enumerate(table.columns)
     )
+    return ", ".join(columns) or "NULL"
+
+
+def statement_of(table: Table, schema: TableSchema, override: str | None) -> str:
+    """Return the statement that selects a table's columns, null for those that no record has."""
     source = f"({override.strip().rstrip(';')}) AS rows_of_table" if override else named(table.id)
-    return f"SELECT {', '.join(columns) or 'NULL'} FROM {source}"  # noqa: S608 - names are quoted
+    return f"SELECT {selected_columns(table, schema)} FROM {source}"  # noqa: S608 - names are quoted
 
 
 def copied_rows(session: psycopg.Connection[Any], statement: str) -> Iterator[list[bytes | None]]:

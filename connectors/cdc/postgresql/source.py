@@ -5,18 +5,24 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from connect.data import NO_HEADERS, Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.envelope import ChangeEvents, context_headers
 from connect.kits.cdc.heartbeats import Heartbeat
+from connect.kits.cdc.incremental import IncrementalSnapshots
+from connect.kits.cdc.incremental_state import IncrementalState
+from connect.kits.cdc.notifications import Notifications, SnapshotNotifications
+from connect.kits.cdc.signals.actions import ExecuteSnapshot
+from connect.kits.cdc.signals.signals import Signals
 from connect.kits.cdc.table_schemas import TableSchemas
 from connect.kits.cdc.transactions import TransactionMetadata
 from connect.measurement import Measurement
-from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
+from connect.source import ExactlyOnceSupport, Signal, SourceConnector, SourceTask
 from connectors.cdc.postgresql.capture import Capture, CaptureParts
+from connectors.cdc.postgresql.chunks import ChunkReader
 from connectors.cdc.postgresql.config import PostgresConfig
 from connectors.cdc.postgresql.connection import retriable_if_lost
 from connectors.cdc.postgresql.dialect import PostgresDialect
@@ -30,6 +36,8 @@ __all__ = ["PostgresConnector", "PostgresTask"]
 logger = logging.getLogger(__name__)
 
 _AT_REST_S: Final = 30.0
+_POSITION_S: Final = 0.05
+_LATER_S: Final = 0.1
 _LONGEST_POLL_S: Final = 0.5
 """Seconds after which a poll gives way to deliveries and commits."""
 _RETAINED_WARNING: Final = 10 << 30
@@ -49,13 +57,27 @@ class PostgresTask(SourceTask[PostgresConfig]):
         """Read the stored offset; connections are opened by the first poll, and again after each that is lost."""
         config = self.config
         self._partition: Offset = {"server": config.topic_prefix}
-        self._parts = _parts(config, self._partition)
+        offset = self.context.offset_storage_reader.offset(self._partition)
+        self._position = self._stored_position = Position.from_offset(offset) if offset else None
+        self._notifications = Notifications(config, self._partition)
+        dialect = _dialect(config)
+        schemas = _schemas(config, dialect)
+        self._chunks = ChunkReader(config, schemas.of, self.context.wake)
+        self._snapshots = IncrementalSnapshots(
+            IncrementalState.of(offset or {}),
+            self._chunks,
+            config.incremental_snapshot_chunk_size,
+            self._notifications.add,
+            SnapshotNotifications(config.topic_prefix),
+        )
+        self._signals = Signals(config, config.topic_prefix, self._snapshots, self)
+        on_signal = self._signals.take_row
+        self._parts = _parts(config, self._partition, self._snapshots, on_signal, dialect, schemas)
+        self._signals_at: Offset | None = None
         self._heartbeat = Heartbeat(
             config.naming().heartbeat_topic(), config.topic_prefix, self._partition, config.heartbeat_interval_ms
         )
         self._capture: Capture | None = None
-        offset = self.context.offset_storage_reader.offset(self._partition)
-        self._position = self._stored_position = Position.from_offset(offset) if offset else None
         self._failure: Exception | None = None
         self._slot_attempts = 0
         self._status_at = self._xmin_at = 0.0
@@ -82,6 +104,37 @@ class PostgresTask(SourceTask[PostgresConfig]):
         for partition, offset in offsets:
             if partition == self._partition:
                 self._stored_position = Position.from_offset(offset)
+                if self._signals_at is not None and _is_after(offset, self._signals_at):
+                    self._signals_at = None
+                    self._signals.stored()
+
+    def take_signal(self, signal: Signal) -> None:
+        """Take a signal that was sent by REST."""
+        self._signals.take(signal)
+
+    def captured_tables(self) -> Sequence[str]:
+        """Return the names of the captured tables, for signals."""
+        capture = self._capture
+        if capture is None:
+            raise RetriableError("The database is not connected now. Send the signal again once it is.")
+        if capture.is_finished:
+            raise ConnectError(
+                f"With snapshot.mode={self.config.snapshot_mode} no changes are streamed, and a snapshot cannot be "
+                "read beside them."
+            )
+        return capture.captured_tables
+
+    def shown_offset(self) -> str:
+        """Return the offset, for the log."""
+        stream = self._capture.stream if self._capture is not None else None
+        return str({} if stream is None else dict(stream.offset()))
+
+    def read_blocking(self, signal_id: str, asked: ExecuteSnapshot) -> None:  # noqa: ARG002
+        """Refuse snapshots for which the stream would wait."""
+        raise ConnectError(
+            "The stream does not wait for snapshots here: send the signal with the type incremental, which reads the "
+            "same rows beside the stream."
+        )
 
     def drained(self) -> bool:
         """Whether the snapshot is done and no stream follows."""
@@ -112,6 +165,9 @@ class PostgresTask(SourceTask[PostgresConfig]):
 
     def stop(self) -> None:
         """Close the connections, and drop the slot if the configuration says so."""
+        if hasattr(self, "_signals"):
+            self._signals.close()
+            self._chunks.close()
         capture = getattr(self, "_capture", None)
         if capture is None:
             return
@@ -139,12 +195,17 @@ class PostgresTask(SourceTask[PostgresConfig]):
     def _tend(self, capture: Capture, records: list[SourceRecord]) -> None:
         """Do what is due beside reading: heartbeats, the status for the server, and offsets without records."""
         now = time.monotonic()
-        stream = capture.stream
-        if stream is None:
+        stream, watch = capture.stream, capture.watch
+        if stream is None or watch is None:
             return
-        if records and stream.is_between_transactions:
+        if self._signals.look(now):
+            self._signals_at = stream.offset()
+        watch.look()
+        records += self._notifications.take(stream.offset())
+        if (records and stream.is_between_transactions) or watch.has_news:
             # The last record stands before the end of its transaction: the position is behind it.
             self.context.pass_offset(self._partition, stream.offset())
+            watch.has_news = False
         if self._heartbeat.is_due(now):
             if self.config.heartbeat_action_query:
                 capture.execute(self.config.heartbeat_action_query)
@@ -181,6 +242,12 @@ class PostgresTask(SourceTask[PostgresConfig]):
             return
         now = time.monotonic()
         seconds = self._heartbeat.seconds_left(now, max(0.0, self._status_at - now))
+        seconds = self._signals.seconds_left(now, seconds)
+        if self._snapshots.waits_for_position:
+            capture.ask_for_position()
+            seconds = min(seconds, _POSITION_S)
+        elif self._snapshots.is_idle_until_later:
+            seconds = min(seconds, _LATER_S)
         self.context.poll_when_readable([socket], seconds)
 
     def _given_up(self, error: Exception) -> Exception:
@@ -213,10 +280,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
         return RetriableError(str(error), retry_after=self.config.slot_retry_delay_ms / 1000)
 
 
-def _parts(config: PostgresConfig, partition: Offset) -> CaptureParts:
-    naming = config.naming()
-    version = importlib.metadata.version("sluice-connect")
-    dialect = PostgresDialect(
+def _dialect(config: PostgresConfig) -> PostgresDialect:
+    return PostgresDialect(
         decimals=config.decimal_handling_mode,
         times=config.time_precision_mode,
         binary=config.binary_handling_mode,
@@ -225,15 +290,30 @@ def _parts(config: PostgresConfig, partition: Offset) -> CaptureParts:
         money_digits=config.money_fraction_digits,
         has_unknown=config.include_unknown_datatypes,
     )
-    schemas = TableSchemas(
+
+
+def _schemas(config: PostgresConfig, dialect: PostgresDialect) -> TableSchemas:
+    return TableSchemas(
         dialect,
-        naming,
+        config.naming(),
         SOURCE_SCHEMA,
         columns=config.column_rules(),
         keys=config.key_rules(),
         placeholder=config.unavailable_value_placeholder,
         on_failure=config.event_converting_failure_handling_mode,
     )
+
+
+def _parts(
+    config: PostgresConfig,
+    partition: Offset,
+    snapshots: IncrementalSnapshots,
+    on_signal: Callable[[Sequence[str | None]], None],
+    dialect: PostgresDialect,
+    schemas: TableSchemas,
+) -> CaptureParts:
+    naming = config.naming()
+    version = importlib.metadata.version("sluice-connect")
     headers = context_headers(config.topic_prefix, "postgresql") if config.extended_headers_enabled else NO_HEADERS
     events = ChangeEvents(
         partition,
@@ -251,7 +331,15 @@ def _parts(config: PostgresConfig, partition: Offset) -> CaptureParts:
         events,
         partition,
         metadata if config.provide_transaction_metadata else None,
+        snapshots,
+        on_signal,
     )
+
+
+def _is_after(stored: Offset, noted: Offset) -> bool:
+    """Return whether a stored offset is certainly one from after another was noted."""
+    end, before = stored.get("lsn_commit"), noted.get("lsn_commit")
+    return isinstance(end, int) and isinstance(before, int) and end > before
 
 
 class PostgresConnector(SourceConnector[PostgresConfig]):
