@@ -294,6 +294,18 @@ class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, Hosts
     snapshot_mode_configuration_based_snapshot_on_data_error: bool = option(
         default=False, importance=MEDIUM, doc="With configuration_based: whether rows are read when the slot was lost."
     )
+    snapshot_max_threads: int = option(
+        default=1,
+        importance=MEDIUM,
+        validator=between(1, 64),
+        doc="How many sessions read the rows of a snapshot at once, of several tables or of ranges of large ones.",
+    )
+    snapshot_max_threads_multiplier: int = option(
+        default=1,
+        importance=LOW,
+        validator=between(1, 64),
+        doc="Into how many pieces for each session a large table is divided, by the planner's statistics of its key.",
+    )
     snapshot_locking_mode: Literal["shared", "none"] = option(
         default="none",
         importance=LOW,
@@ -303,6 +315,11 @@ class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, Hosts
     snapshot_lock_timeout_ms: Long = option(
         default=10_000, importance=MEDIUM, validator=at_least(0), doc="Milliseconds to wait for these locks."
     )
+
+    @property
+    def signal_table(self) -> str:
+        """The name of the signal table, empty if there is none."""
+        return self.signal_data_collection.strip() if "source" in self.signal_enabled_channels else ""
 
     @classmethod
     def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
@@ -316,11 +333,6 @@ class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, Hosts
         for problem in problems(cls.parse(props, secret_keys=secret_keys)):
             described[problem.key] = described[problem.key].with_errors(problem.told)
         return tuple(described.values())
-
-    @property
-    def signal_table(self) -> str:
-        """The name of the signal table, empty if there is none."""
-        return self.signal_data_collection.strip() if "source" in self.signal_enabled_channels else ""
 
     def schema_filter(self) -> NameFilter:
         """Return which schemas are captured."""

@@ -149,7 +149,9 @@ class ChangeStream:
         self.signal_table = ""
         self.xmin: int | None = None
         self.transactions = 0
+        self.creates = self.updates = self.deletes = self.others = 0
         self.last_event_us: int | None = None
+        self.lag_us = 0
         self._commit_lsn = position.commit_lsn
         self._seen_commit_lsn = None if position.is_after_snapshot else position.commit_lsn
         self._resume = position if position.xid is not None else None
@@ -202,8 +204,9 @@ class ChangeStream:
         before, self._state = self._state, dict(state)
         self._identity = {**identity_of(self._server), **state}
         if self._last_offset:
-            kept = {key: value for key, value in self._last_offset.items() if key not in before}
-            self._last_offset = kept | self._state
+            self._last_offset = {
+                key: self._last_offset[key] for key in self._last_offset if key not in before
+            } | self._state
 
     def offset_with(self, state: Mapping[str, Any]) -> Offset:
         """Return the offset after all records that were made, with another state."""
@@ -263,6 +266,7 @@ class ChangeStream:
         self._begun = None
         self.transactions += 1
         self.last_event_us = done.at_us
+        self.lag_us = max(0, time.time_ns() // 1000 - done.at_us)
 
     def _set_origin(self, data: bytes) -> None:
         (lsn,) = _POSITION.unpack_from(data, PAYLOAD + 1)
@@ -282,6 +286,7 @@ class ChangeStream:
             self.watcher.inserted(table.split(data, PAYLOAD + 6)[0])
         if schema is None:
             return
+        self.creates += 1
         raw, _ = table.split(data, PAYLOAD + 6)
         if table.name == self.watched:
             self._tell(table, raw)
@@ -295,6 +300,7 @@ class ChangeStream:
         table, lsn = self._table(data), self._start(data)
         if (schema := self._counted(table, lsn, Operation.UPDATE, "UPDATE")) is None:
             return
+        self.updates += 1
         at = PAYLOAD + 5
         kind = data[at]
         old: list[Any] | None = None
@@ -324,6 +330,7 @@ class ChangeStream:
         table, lsn = self._table(data), self._start(data)
         if (schema := self._counted(table, lsn, Operation.DELETE, "DELETE")) is None:
             return
+        self.deletes += 1
         old, _ = table.split(data, PAYLOAD + 6)
         if data[PAYLOAD + 5] != _OLD and not table.has_old_key and schema.key_columns:
             raise ConnectError(
@@ -349,6 +356,7 @@ class ChangeStream:
         previous, offset = self._moved(lsn, "TRUNCATE")
         if self._events.is_skipped(Operation.TRUNCATE):
             return
+        self.others += len(kept)
         for number, (table, schema) in enumerate(kept, start=1):
             if table.name == self.watched:
                 self._tell(table)
