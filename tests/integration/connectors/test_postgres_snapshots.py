@@ -285,7 +285,7 @@ def test_signals_come_by_a_file_and_by_a_topic(captured: Database, bootstrap: st
     producer.produce(topic, text.encode(), b"srv")
     producer.flush(30)
     with running_source(PostgresConnector, props, offsets) as (task,):
-        poll_until(task, lambda: task.task._signals._kafka._consumer is not None)
+        poll_until(task, lambda: task.task._signals._kafka.is_open)
         producer.produce(topic, text.encode(), b"srv")
         producer.flush(30)
         poll_until(task, lambda: has_ended(task.records))
