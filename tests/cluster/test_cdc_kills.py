@@ -1,8 +1,8 @@
 """Random transactions while workers, tasks and the database are killed: every change arrives, in order by key.
 
 Two connectors capture the same tables: one with exactly-once support, whose topics have each change once, and one
-without, whose topics may have some twice. The writer knows what it has committed, whatever the kills leave unanswered: each
-transaction has a row of its own in a table that tells.
+without, whose topics may have some twice. The writer knows what it has committed, whatever the kills leave
+unanswered: each transaction has a row of its own in a table that tells.
 """
 
 from __future__ import annotations

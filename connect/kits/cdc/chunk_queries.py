@@ -24,13 +24,14 @@ class SqlForm:
     """How a database writes names and placeholders.
 
     ``numbers`` is whether placeholders are ``$1``, ``$2``; otherwise they are ``%s``, and other percent signs are
-    doubled. ``compares_rows`` is whether the database finds ``(a, b) > (1, 2)`` by an index, as PostgreSQL does and
-    MySQL does not.
+    doubled. ``literal`` writes the values themselves, for statements that have no placeholders. ``compares_rows`` is
+    whether the database finds ``(a, b) > (1, 2)`` by an index, as PostgreSQL does and MySQL does not.
     """
 
     quoted: Callable[[str], str]
     numbers: bool
     compares_rows: bool
+    literal: Callable[[Any], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,5 +103,7 @@ class ChunkQueries:
         return quoted if self.form.numbers else quoted.replace("%", "%%")
 
     def _mark(self, values: list[Any], value: Any) -> str:
+        if self.form.literal is not None:
+            return self.form.literal(value)
         values.append(value)
         return f"${len(values)}" if self.form.numbers else "%s"

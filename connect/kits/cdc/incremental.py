@@ -206,6 +206,11 @@ class IncrementalSnapshots:
         """The column that the table being read goes by, in place of its key."""
         return "" if self._collection is None else self._collection.surrogate
 
+    def clear(self) -> None:
+        """Read nothing that the offset has asked for: a snapshot of all tables begins."""
+        self._forget_chunk()
+        self.state = IncrementalState(signal_offset=self.state.signal_offset)
+
     def break_off(self) -> None:
         """Forget the chunk that is being read: the stream begins anew at the last position that was sent."""
         self._forget_chunk()

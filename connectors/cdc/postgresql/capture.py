@@ -9,17 +9,19 @@ import logging
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from connect.data import Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.envelope import ChangeEvents
 from connect.kits.cdc.incremental import IncrementalSnapshots
+from connect.kits.cdc.notifications import Notification
 from connect.kits.cdc.table_schemas import TableSchema, TableSchemas
 from connect.kits.cdc.tables import Table
 from connect.kits.cdc.transactions import TransactionMetadata
 from connectors.cdc.postgresql.catalog import CapturedTable, Catalog, captured_tables
+from connectors.cdc.postgresql.checks import without_identity
 from connectors.cdc.postgresql.config import PostgresConfig, replica_identities
 from connectors.cdc.postgresql.connection import conninfo, open_session
 from connectors.cdc.postgresql.dialect import PostgresDialect
@@ -56,6 +58,8 @@ class CaptureParts:
     metadata: TransactionMetadata | None
     snapshots: IncrementalSnapshots
     on_signal: Callable[[Sequence[str | None]], None]
+    wake: Callable[[], None]
+    notify: Callable[[Notification], None]
 
 
 class Capture:
@@ -92,6 +96,9 @@ class Capture:
         self._captured = self._chosen(everything)
         slot = read_slot(self._session, config.slot_name)
         missing = None
+        if position is not None and position.is_resumed and not self._can_resume(position, slot):
+            position = self._start_position = replace(position, is_snapshot=True, is_resumed=False)
+            self._parts.snapshots.clear()
         if position is not None and not position.is_snapshot:
             missing = gap(position, slot, self._identity, config.slot_name, replication.timeline_history)
         decided = plan(config, position, missing)
@@ -102,12 +109,21 @@ class Capture:
         if decided.streams:
             self._set_replica_identities()
             self._prepare_publication(everything)
+            self._warn_of_identities()
         self._parts.snapshots.break_off()
         self._streams = decided.streams
         if decided.reads_rows:
             self._begin_snapshot(decided, slot)
         elif decided.streams:
             self._begin_stream(slot, None if missing is not None else position)
+
+    def _can_resume(self, position: Position, slot: SlotState | None) -> bool:
+        """Return whether the stream reaches back to a snapshot that was interrupted; otherwise it begins anew."""
+        history = self._need_replication().timeline_history
+        missing = gap(position, slot, self._identity, self._config.slot_name, history)
+        if missing is not None:
+            logger.warning("The snapshot begins anew: %s.", missing.reason)
+        return missing is None
 
     def _chosen(self, everything: Sequence[CapturedTable]) -> list[CapturedTable]:
         config = self._config
@@ -139,6 +155,19 @@ class Capture:
                 if pattern.fullmatch(str(table.id)) and (is_index or table.identity != identity[0].lower()):
                     self._run(f"ALTER TABLE {named(table.id)} REPLICA IDENTITY {_identity_clause(identity)};")
 
+    def _warn_of_identities(self) -> None:
+        """Tell of tables whose updates the server now refuses: whoever writes to them will see the error."""
+        named_anew = replica_identities(self._config.replica_identity_autoset_values)
+        for table in without_identity(self._captured):
+            if not any(pattern.fullmatch(str(table.id)) for pattern, _ in named_anew):
+                logger.warning(
+                    "Table %s has no primary key and no replica identity: PostgreSQL refuses to update and delete its "
+                    "rows while it is published. Run ALTER TABLE %s REPLICA IDENTITY FULL; or set "
+                    "replica.identity.autoset.values.",
+                    table.id,
+                    named(table.id),
+                )
+
     def _prepare_publication(self, everything: Sequence[CapturedTable]) -> None:
         config = self._config
         state = read_publication(self._session, config.publication_name)
@@ -164,8 +193,8 @@ class Capture:
             self._session.execute(statement.encode())
         except psycopg.errors.InsufficientPrivilege as error:
             raise ConnectError(
-                f"{self._config.database_user} may not run {statement} ({str(error).splitlines()[0]}). Have it run by a "
-                "superuser or the owner of the tables. A publication for all tables needs a superuser: with "
+                f"{self._config.database_user} may not run {statement} ({str(error).splitlines()[0]}). Have it run by "
+                "a superuser or the owner of the tables. A publication for all tables needs a superuser: with "
                 "publication.autocreate.mode=filtered it is made for the captured tables alone."
             ) from error
 
@@ -173,6 +202,7 @@ class Capture:
 
     def _begin_snapshot(self, decided: Plan, slot: SlotState | None) -> None:
         config = self._config
+        self._parts.snapshots.clear()
         if config.snapshot_delay_ms:
             time.sleep(min(config.snapshot_delay_ms / 1000, 30))
         created = self._export(slot) if decided.streams else None
@@ -191,7 +221,10 @@ class Capture:
         self._close_replication()
         reader = RowReader(self._parts.names, self._parts.events, point, self._identity)
         tables = snapshot_tables(self._catalog, chosen, self._schema, config.select_overrides())
-        self._snapshot = Snapshot(self._session, tables, reader)
+        parts = self._parts
+        self._snapshot = Snapshot(
+            config, self._session, tables, reader, parts.wake, parts.notify, resumes=decided.streams
+        )
         self._after_snapshot = Position.from_offset(reader.offset(is_complete=True))
 
     def _export(self, slot: SlotState | None) -> CreatedSlot:
@@ -335,6 +368,16 @@ class Capture:
         return self._watch
 
     @property
+    def streams(self) -> bool:
+        """Whether changes are streamed, now or after the snapshot."""
+        return self._streams
+
+    @property
+    def has_read_all(self) -> bool:
+        """Whether this run has read a snapshot to its end."""
+        return self._snapshot is None and self._after_snapshot is not None
+
+    @property
     def captured_tables(self) -> list[str]:
         """The names of the captured tables."""
         return [str(table.id) for table in self._captured]
@@ -364,6 +407,8 @@ class Capture:
 
     def close(self) -> None:
         """Close the connections."""
+        if self._snapshot is not None:
+            self._snapshot.close()
         self._close_replication()
         self._session.close()
 

@@ -25,7 +25,7 @@ from connectors.cdc.postgresql.connection import open_session, retriable_if_lost
 from connectors.cdc.postgresql.offsets import parse_lsn
 from connectors.cdc.postgresql.publications import named
 from connectors.cdc.postgresql.replication import quoted
-from connectors.cdc.postgresql.snapshot import selected_columns
+from connectors.cdc.postgresql.snapshot import is_whole_number, key_of, selected_columns
 
 if TYPE_CHECKING:
     import psycopg
@@ -34,7 +34,6 @@ __all__ = ["ChunkReader", "VisibleTransactions", "identity_places", "is_passed"]
 
 logger = logging.getLogger(__name__)
 _FORM: Final = SqlForm(quoted, numbers=True, compares_rows=True)
-_WHOLE_NUMBERS: Final = frozenset({"int2", "int4", "int8"})
 _SNAPSHOT: Final = "SELECT txid_current_snapshot()::text"
 _END: Final = """
 SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END)::text
@@ -153,7 +152,7 @@ class ChunkReader:
         end = parse_lsn(_text(session, _END))
         places, width = identity_places(schema, collection.surrogate), len(table.columns)
         chunk = [
-            ChunkRow(raw[:width], _key(raw[width:], numbers), tuple(raw[place] for place in places)) for raw in found
+            ChunkRow(raw[:width], key_of(raw[width:], numbers), tuple(raw[place] for place in places)) for raw in found
         ]
         is_last = len(chunk) < rows or chunk[-1].key == until
         return Chunk(schema, chunk, until, is_last, visible.sees, lambda position: is_passed(position, end))
@@ -172,17 +171,12 @@ class ChunkReader:
             raise ConnectError(f"It has no column {name}, which the signal names as surrogate-key.")
         if column.optional:
             raise ConnectError(f"Column {name} may be null, so rows could be missed: name one that is NOT NULL.")
-        return column.native.type.name in _WHOLE_NUMBERS
+        return is_whole_number(table, name)
 
     @staticmethod
     def _last_key(session: psycopg.Connection[Any], queries: ChunkQueries, numbers: Sequence[bool]) -> Key | None:
         found = _rows(session, queries.last_key())
-        return _key(found[0], numbers) if found else None
-
-
-def _key(raw: Sequence[bytes | None], numbers: Sequence[bool]) -> Key:
-    texts = [(value or b"").decode() for value in raw]
-    return tuple(int(text) if is_number else text for text, is_number in zip(texts, numbers, strict=True))
+        return key_of(found[0], numbers) if found else None
 
 
 def _text(session: psycopg.Connection[Any], statement: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -12,6 +12,7 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
+    ConfigValue,
     Long,
     Password,
     Short,
@@ -102,8 +103,8 @@ _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
         ("", "io.debezium.connector.postgresql.postgressourceinfostructmaker"),
     ),
     "plugin.name": UnsupportedKey(
-        "Set plugin.name=pgoutput, which every server since PostgreSQL 10 has. A slot of another plugin cannot be read: "
-        "name a new one by slot.name, or drop it when all its changes are consumed.",
+        "Set plugin.name=pgoutput, which every server since PostgreSQL 10 has. A slot of another plugin cannot be "
+        "read: name a new one by slot.name, or drop it when all its changes are consumed.",
         ("", "pgoutput"),
     ),
 }
@@ -143,7 +144,8 @@ class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, Hosts
     database_initial_statements: str = option(
         default="",
         importance=LOW,
-        doc="Statements to run in each new session, separated by semicolons; two semicolons stand for one in a statement.",
+        doc="Statements to run in each new session, separated by semicolons; two semicolons stand for one in a "
+        "statement.",
     )
     database_query_timeout_ms: int = option(
         default=600_000,
@@ -171,7 +173,8 @@ class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, Hosts
     slot_failover: bool = option(
         default=False,
         importance=LOW,
-        doc="Whether the slot is synchronised to standbys, so that a promoted one goes on with it. Needs PostgreSQL 17.",
+        doc="Whether the slot is synchronised to standbys, so that a promoted one goes on with it. Needs PostgreSQL "
+        "17.",
     )
     slot_stream_params: str = option(
         default="", importance=LOW, doc="Further options of pgoutput, such as origin=none, separated by semicolons."
@@ -230,7 +233,8 @@ class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, Hosts
         default="numeric",
         importance=LOW,
         ignore_case=True,
-        doc="Whether intervals are sent as microseconds, with months of 365.25 / 12 days, or as text: P1Y2M3DT4H5M6.7S.",
+        doc="Whether intervals are sent as microseconds, with months of 365.25 / 12 days, or as text: "
+        "P1Y2M3DT4H5M6.7S.",
     )
     money_fraction_digits: Short = option(
         default=2,
@@ -290,6 +294,18 @@ class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, Hosts
     snapshot_mode_configuration_based_snapshot_on_data_error: bool = option(
         default=False, importance=MEDIUM, doc="With configuration_based: whether rows are read when the slot was lost."
     )
+    snapshot_max_threads: int = option(
+        default=1,
+        importance=MEDIUM,
+        validator=between(1, 64),
+        doc="How many sessions read the rows of a snapshot at once, of several tables or of ranges of large ones.",
+    )
+    snapshot_max_threads_multiplier: int = option(
+        default=1,
+        importance=LOW,
+        validator=between(1, 64),
+        doc="Into how many pieces for each session a large table is divided, by the planner's statistics of its key.",
+    )
     snapshot_locking_mode: Literal["shared", "none"] = option(
         default="none",
         importance=LOW,
@@ -304,6 +320,19 @@ class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, Hosts
     def signal_table(self) -> str:
         """The name of the signal table, empty if there is none."""
         return self.signal_data_collection.strip() if "source" in self.signal_enabled_channels else ""
+
+    @classmethod
+    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
+        """Validate the configuration, and then connect to find what would fail later."""
+        from connectors.cdc.postgresql.checks import problems  # noqa: PLC0415 - it needs this module
+
+        values = super().validate(props, secret_keys=secret_keys)
+        if any(value.errors for value in values):
+            return values
+        described = {value.name: value for value in values}
+        for problem in problems(cls.parse(props, secret_keys=secret_keys)):
+            described[problem.key] = described[problem.key].with_errors(problem.told)
+        return tuple(described.values())
 
     def schema_filter(self) -> NameFilter:
         """Return which schemas are captured."""

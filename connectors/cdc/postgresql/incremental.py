@@ -9,7 +9,6 @@ from typing import Any
 from connect.data import SourceRecord
 from connect.kits.cdc.envelope import ChangeEvents, Operation
 from connect.kits.cdc.incremental import IncrementalSnapshots, ReadyRow
-from connect.kits.cdc.incremental_state import IncrementalState
 from connect.kits.cdc.table_schemas import UNAVAILABLE, TableSchema
 from connectors.cdc.postgresql.chunks import identity_places
 from connectors.cdc.postgresql.stream import ChangeStream, StreamedTable, StreamNames
@@ -36,12 +35,13 @@ class StreamWatch:
         self._names = names
         self._events = events
         self._on_signal = on_signal
-        self._kept: IncrementalState | None = None
+        self._kept = snapshots.state
         self._places: tuple[TableSchema, tuple[int, ...]] | None = None
-        self.has_news = True
+        self.has_news = snapshots.state.is_running
         """Whether the state has changed since the task has asked: offsets without records have to carry it too."""
 
         stream.watcher = self
+        stream.keep(snapshots.state.to_offset())
         self.look()
 
     # -- what the stream tells ---------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Positions in the write-ahead log, and source offsets in Debezium's format.
 
-A position is the end of the last whole transaction, and how far the next one was sent: up to its event at an LSN, and how
-many of the events at that LSN, since all rows of one COPY may have the same. The transaction is recognised by its number;
-nothing is passed over in any other.
+A position is the end of the last whole transaction, and how far the next one was sent: up to its event at an LSN,
+and how many of the events at that LSN, since all rows of one COPY may have the same. The transaction is recognised
+by its number; nothing is passed over in any other.
 
 =====================  ==============================================================================
 ``lsn_commit``         end of the last whole transaction
@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from connect.data import Offset
 from connect.errors import ConnectError
+from connect.kits.cdc.incremental_state import IncrementalState
 
 __all__ = ["Position", "ServerIdentity", "format_lsn", "identity_of", "parse_lsn"]
 
@@ -54,9 +55,10 @@ class ServerIdentity:
 class Position:
     """How far a stream was sent.
 
-    ``commit_lsn`` is the end of the last whole transaction, None if that is unknown. ``xid`` is set if the next was begun:
-    then ``event_lsn`` is the LSN of its last event that was sent, and ``events`` counts those at that LSN. ``is_snapshot``
-    is set while the first snapshot is not complete, ``is_after_snapshot`` until a transaction was streamed after it.
+    ``commit_lsn`` is the end of the last whole transaction, None if that is unknown. ``xid`` is set if the next was
+    begun: then ``event_lsn`` is the LSN of its last event that was sent, and ``events`` counts those at that LSN.
+    ``is_snapshot`` is set while the first snapshot is not complete, ``is_after_snapshot`` until a transaction was
+    streamed after it.
     """
 
     commit_lsn: int | None
@@ -65,6 +67,7 @@ class Position:
     xid: int | None = None
     is_snapshot: bool = False
     is_after_snapshot: bool = False
+    is_resumed: bool = False
     identity: ServerIdentity | None = None
 
     @classmethod
@@ -90,8 +93,15 @@ def _read(offset: Offset) -> Position:
         identity = ServerIdentity(str(offset["system_identifier"]), int(offset.get("timeline") or 1))
     if offset.get("snapshot") is not None and offset["snapshot"] is not False:
         is_complete = bool(offset.get("snapshot_completed") or offset.get("last_snapshot_record"))
+        # What is left of a snapshot under way is read as an incremental one.
+        is_resumed = not is_complete and IncrementalState.of(offset).is_running and identity is not None
+        is_over = is_complete or is_resumed
         return Position(
-            _number(offset, "lsn"), is_snapshot=not is_complete, is_after_snapshot=is_complete, identity=identity
+            _number(offset, "lsn"),
+            is_snapshot=not is_over,
+            is_after_snapshot=is_over,
+            is_resumed=is_resumed,
+            identity=identity,
         )
     commit_lsn = _number(offset, "lsn_commit")
     event_lsn = _number(offset, "lsn_proc")

@@ -70,7 +70,8 @@ def publication_steps(
     via_root: bool,
     skipped: Collection[str],
 ) -> Iterator[str]:
-    """Yield the statements that make the publication fit; raise an error with those to run if that is left to others."""
+    """Yield the statements that make the publication fit; raise an error with those to run if that is left to
+    others."""
     wanted = published_tables(captured, everything)
     if state is None:
         yield _creation(name, mode, wanted, via_root=via_root)
@@ -102,8 +103,8 @@ def publication_steps(
         lacking = published_tables([table for table in captured if table.id in missing], everything)
         raise ConnectError(
             f"Publication {name} lacks tables that are to be captured. Run ALTER PUBLICATION {quoted(name)} ADD TABLE "
-            f"{', '.join(map(named, lacking))}; or set publication.autocreate.mode=filtered, which does so, or leave the "
-            "tables out by table.include.list."
+            f"{', '.join(map(named, lacking))}; or set publication.autocreate.mode=filtered, which does so, or leave "
+            "the tables out by table.include.list."
         )
 
 

@@ -75,7 +75,8 @@ def check_slot(slot: SlotState, database: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Why changes after a stored position are missing. ``is_passable`` says whether the stream could go on behind them."""
+    """Why changes after a stored position are missing. ``is_passable`` says whether the stream could go on behind
+    them."""
 
     reason: str
     is_passable: bool = False
@@ -167,8 +168,8 @@ def plan(config: PostgresConfig, position: Position | None, missing: Gap | None)
         return Plan(reads_rows=False, streams=streams, missing=missing.reason)
     raise ConnectError(
         f"Changes since the stored offset are lost: {missing.reason}. To read all rows again and go on from there, "
-        "set snapshot.mode=when_needed; rows deleted meanwhile are then not told. To go on without the lost changes, stop "
-        "the connector, delete its offset (DELETE /connectors/NAME/offsets) and set snapshot.mode=no_data"
+        "set snapshot.mode=when_needed; rows deleted meanwhile are then not told. To go on without the lost changes, "
+        "stop the connector, delete its offset (DELETE /connectors/NAME/offsets) and set snapshot.mode=no_data"
         + (", or set offset.mismatch.strategy=trust_slot." if missing.is_passable else ".")
     )
 

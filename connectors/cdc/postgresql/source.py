@@ -14,7 +14,8 @@ from connect.kits.cdc.envelope import ChangeEvents, context_headers
 from connect.kits.cdc.heartbeats import Heartbeat
 from connect.kits.cdc.incremental import IncrementalSnapshots
 from connect.kits.cdc.incremental_state import IncrementalState
-from connect.kits.cdc.notifications import Notifications, SnapshotNotifications
+from connect.kits.cdc.measurements import CaptureLabels, SnapshotNumbers, StreamNumbers
+from connect.kits.cdc.notifications import INITIAL, Notification, Notifications, SnapshotNotifications
 from connect.kits.cdc.signals.actions import ExecuteSnapshot
 from connect.kits.cdc.signals.signals import Signals
 from connect.kits.cdc.table_schemas import TableSchemas
@@ -29,13 +30,14 @@ from connectors.cdc.postgresql.dialect import PostgresDialect
 from connectors.cdc.postgresql.offsets import Position
 from connectors.cdc.postgresql.replication import ReplicationError
 from connectors.cdc.postgresql.slots import SlotState
-from connectors.cdc.postgresql.stream import SOURCE_SCHEMA, StreamNames
+from connectors.cdc.postgresql.stream import SOURCE_SCHEMA, ChangeStream, StreamNames
 
 __all__ = ["PostgresConnector", "PostgresTask"]
 
 logger = logging.getLogger(__name__)
 
 _AT_REST_S: Final = 30.0
+_READERS_S: Final = 1.0
 _POSITION_S: Final = 0.05
 _LATER_S: Final = 0.1
 _LONGEST_POLL_S: Final = 0.5
@@ -57,28 +59,30 @@ class PostgresTask(SourceTask[PostgresConfig]):
         """Read the stored offset; connections are opened by the first poll, and again after each that is lost."""
         config = self.config
         self._partition: Offset = {"server": config.topic_prefix}
+        offset = self.context.offset_storage_reader.offset(self._partition)
         self._notifications = Notifications(config, self._partition)
         dialect = _dialect(config)
         schemas = _schemas(config, dialect)
         self._chunks = ChunkReader(config, schemas.of, self.context.wake)
+        self._labels = CaptureLabels("postgres", config.topic_prefix)
         self._snapshots = IncrementalSnapshots(
-            IncrementalState.of(self._stored_offset() or {}),
+            IncrementalState.of(offset or {}),
             self._chunks,
             config.incremental_snapshot_chunk_size,
             self._notifications.add,
             SnapshotNotifications(config.topic_prefix),
         )
         self._signals = Signals(config, config.topic_prefix, self._snapshots, self)
-        on_signal = self._signals.take_row
-        self._parts = _parts(config, self._partition, self._snapshots, on_signal, dialect, schemas)
+        calls = self._signals.take_row, self.context.wake, self._notifications.add
+        self._parts = _parts(config, self._partition, self._snapshots, calls, dialect, schemas)
         self._signals_at: Offset | None = None
         self._heartbeat = Heartbeat(
             config.naming().heartbeat_topic(), config.topic_prefix, self._partition, config.heartbeat_interval_ms
         )
         self._capture: Capture | None = None
-        self._position = self._stored()
+        self._position = self._stored_position = Position.from_offset(offset) if offset else None
+        self._has_begun = False
         self._failure: Exception | None = None
-        self._has_committed = False
         self._slot_attempts = 0
         self._status_at = self._xmin_at = 0.0
         self._slot: SlotState | None = None
@@ -99,12 +103,14 @@ class PostgresTask(SourceTask[PostgresConfig]):
             self._failure = failure
         return records
 
-    def commit(self) -> None:
-        """Note that offsets were committed: the slot is told of them with the next status."""
-        if self._signals_at is not None and _is_after(self._stored_offset() or {}, self._signals_at):
-            self._signals_at = None
-            self._signals.stored()
-        self._has_committed = True
+    def stored(self, offsets: Sequence[tuple[Offset, Offset]]) -> None:
+        """Note the offset that is stored: the slot is told of it with the next status."""
+        for partition, offset in offsets:
+            if partition == self._partition:
+                self._stored_position = Position.from_offset(offset)
+                if self._signals_at is not None and _is_after(offset, self._signals_at):
+                    self._signals_at = None
+                    self._signals.stored()
 
     def take_signal(self, signal: Signal) -> None:
         """Take a signal that was sent by REST."""
@@ -115,7 +121,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         capture = self._capture
         if capture is None:
             raise RetriableError("The database is not connected now. Send the signal again once it is.")
-        if capture.is_finished:
+        if not capture.streams:
             raise ConnectError(
                 f"With snapshot.mode={self.config.snapshot_mode} no changes are streamed, and a snapshot cannot be "
                 "read beside them."
@@ -139,27 +145,56 @@ class PostgresTask(SourceTask[PostgresConfig]):
         return self._capture is not None and self._capture.is_finished
 
     def remaining(self) -> Mapping[str, int]:
-        """Return how much of the log is not yet passed on."""
-        stream = self._capture.stream if self._capture is not None else None
-        if stream is None or self._slot is None or self._slot.server_lsn is None:
-            return {}
-        return {"bytes": max(0, self._slot.server_lsn - (stream.position().commit_lsn or 0))}
+        """Return how much of the log is not yet passed on, or of the tables not yet read."""
+        if self._capture is not None and (snapshot := self._capture.snapshot) is not None:
+            read = sum(snapshot.rows.values())
+            return {"tables": snapshot.tables_left, "rows": max(0, snapshot.estimated_rows - read)}
+        lag = self._lag_bytes()
+        left = {} if lag is None else {"bytes": lag}
+        state = self._snapshots.state
+        return left | ({"tables": len({each.table for each in state.collections})} if state.is_running else {})
 
     def measurements(self) -> Iterable[Measurement]:
-        """Return how far the stream is behind, what the slot retains, and how many transactions were seen."""
+        """Return how far the stream is behind, how far a snapshot is, and what the slot retains."""
         capture = self._capture
         if capture is None:
+            yield from StreamNumbers(is_connected=False).measurements(self._labels)
             return
-        yield Measurement("cdc_snapshot_running", int(capture.snapshot is not None), "Whether the snapshot runs.")
-        if (snapshot := capture.snapshot) is not None:
-            yield Measurement("cdc_snapshot_tables_left", snapshot.tables_left, "Tables that the snapshot has to read.")
+        yield from self._snapshot_numbers(capture).measurements(self._labels)
         if self._slot is not None and self._slot.retained_bytes is not None:
             yield Measurement("cdc_retained_log_bytes", self._slot.retained_bytes, "Log that the slot retains.")
         if (stream := capture.stream) is not None:
-            yield Measurement("cdc_transactions_total", stream.transactions, "Transactions that were streamed.")
-            if stream.last_event_us is not None:
-                at = stream.last_event_us / 1_000_000
-                yield Measurement("cdc_last_event_seconds", at, "Commit time of the last transaction, since 1970.")
+            yield from self._stream_numbers(capture, stream).measurements(self._labels)
+
+    def _snapshot_numbers(self, capture: Capture) -> SnapshotNumbers:
+        if (snapshot := capture.snapshot) is not None:
+            return snapshot.numbers()
+        state = self._snapshots.state
+        tables = {each.table for each in state.collections}
+        rows = {state.collections[0].table: self._snapshots.rows_sent} if tables else {}
+        is_completed = capture.has_read_all
+        return SnapshotNumbers(state.is_running, state.paused, is_completed, len(tables), len(tables), rows=rows)
+
+    def _stream_numbers(self, capture: Capture, stream: ChangeStream) -> StreamNumbers:
+        at = stream.last_event_us
+        return StreamNumbers(
+            is_connected=True,
+            lag_seconds=-1.0 if at is None else stream.lag_us / 1_000_000,
+            lag_bytes=self._lag_bytes(),
+            since_last_event_seconds=-1.0 if at is None else max(0.0, time.time() - at / 1_000_000),
+            creates=stream.creates,
+            updates=stream.updates,
+            deletes=stream.deletes,
+            others=stream.others,
+            transactions=stream.transactions,
+            captured_tables=len(capture.captured_tables),
+        )
+
+    def _lag_bytes(self) -> int | None:
+        stream = self._capture.stream if self._capture is not None else None
+        if stream is None or self._slot is None or self._slot.server_lsn is None:
+            return None
+        return max(0, self._slot.server_lsn - (stream.position().commit_lsn or 0))
 
     def stop(self) -> None:
         """Close the connections, and drop the slot if the configuration says so."""
@@ -181,9 +216,14 @@ class PostgresTask(SourceTask[PostgresConfig]):
         if self._capture is None:
             self._capture = Capture(self._parts, self._position)
             self._slot_attempts = 0
+            if self._capture.snapshot is None and not self._has_begun:
+                self._notifications.add(SnapshotNotifications(self.config.topic_prefix, INITIAL).skipped())
+            self._has_begun = True
         capture = self._capture
         was_snapshot = capture.snapshot
         capture.fill(records, self.config.max_batch_size, time.monotonic() + _LONGEST_POLL_S)
+        if (snapshot := was_snapshot or capture.snapshot) is not None:
+            records += self._notifications.take(snapshot.offset)
         if was_snapshot is not None and capture.snapshot is None:
             self.context.pass_offset(self._partition, was_snapshot.end)
         self._tend(capture, records)
@@ -221,11 +261,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
     def _tell_status(self, capture: Capture, *, is_idle: bool) -> None:
         if is_idle and (offset := capture.idle_offset()) is not None:
             self.context.pass_offset(self._partition, offset)
-        stored = None
-        if self._has_committed and self.config.confirms:
-            self._has_committed = False
-            stored = self._stored()
-        capture.confirm(stored)
+        capture.confirm(self._stored_position if self.config.confirms else None)
         self._slot = capture.slot_state()
         if self._slot is not None and (self._slot.retained_bytes or 0) >= _RETAINED_WARNING:
             logger.warning(
@@ -239,7 +275,9 @@ class PostgresTask(SourceTask[PostgresConfig]):
         """Wait for the next message."""
         socket = capture.socket
         if socket is None:
-            if capture.is_finished:
+            if capture.snapshot is not None:
+                self.context.poll_when_readable([], _READERS_S)
+            elif capture.is_finished:
                 self.context.poll_when_readable([], _AT_REST_S)
             return
         now = time.monotonic()
@@ -252,17 +290,12 @@ class PostgresTask(SourceTask[PostgresConfig]):
             seconds = min(seconds, _LATER_S)
         self.context.poll_when_readable([socket], seconds)
 
-    def _stored_offset(self) -> Offset | None:
-        return self.context.offset_storage_reader.offset(self._partition)
-
-    def _stored(self) -> Position | None:
-        offset = self._stored_offset()
-        return Position.from_offset(offset) if offset else None
-
     def _given_up(self, error: Exception) -> Exception:
         """Close the run after an error; return the error for the runtime."""
         if self._capture is not None:
             self._position = self._capture.position()
+            if (snapshot := self._capture.snapshot) is not None:
+                self._go_on_after(snapshot.offset)
             self._capture.close()
             self._capture = None
         if isinstance(error, ReplicationError):
@@ -275,6 +308,13 @@ class PostgresTask(SourceTask[PostgresConfig]):
             return retriable_if_lost(error, "PostgreSQL has refused a statement")
         return error
 
+    def _go_on_after(self, offset: Offset) -> None:
+        """Have the next run read what is left of a snapshot, if that is known."""
+        position, state = Position.from_offset(offset), IncrementalState.of(offset)
+        if position.is_resumed:
+            self._position = position
+            self._snapshots.state = state
+
     def _of_slot(self, error: ConnectError) -> ConnectError:
         """Give up on a slot that another connection keeps, after ``slot.max.retries``."""
         if not isinstance(error, RetriableError) or " is active for PID " not in str(error):
@@ -282,8 +322,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
         self._slot_attempts += 1
         if self._slot_attempts > self.config.slot_max_retries:
             return ConnectError(
-                f"{error} Another connection reads the slot {self.config.slot_name}: give each connector a slot.name of "
-                "its own, or end the other one. If it is a dead one, the server notices after wal_sender_timeout: "
+                f"{error} Another connection reads the slot {self.config.slot_name}: give each connector a slot.name "
+                "of its own, or end the other one. If it is a dead one, the server notices after wal_sender_timeout: "
                 "raise slot.max.retries."
             )
         return RetriableError(str(error), retry_after=self.config.slot_retry_delay_ms / 1000)
@@ -317,7 +357,7 @@ def _parts(
     config: PostgresConfig,
     partition: Offset,
     snapshots: IncrementalSnapshots,
-    on_signal: Callable[[Sequence[str | None]], None],
+    calls: tuple[Callable[[Sequence[str | None]], None], Callable[[], None], Callable[[Notification], None]],
     dialect: PostgresDialect,
     schemas: TableSchemas,
 ) -> CaptureParts:
@@ -341,7 +381,7 @@ def _parts(
         partition,
         metadata if config.provide_transaction_metadata else None,
         snapshots,
-        on_signal,
+        *calls,
     )
 
 

@@ -26,6 +26,7 @@ from typing import Any, Final, Protocol
 
 from connect.data import Offset, Schema, SourceRecord
 from connect.errors import ConnectError
+from connect.kits.cdc.blanks import blank_fields
 from connect.kits.cdc.envelope import ChangeEvents, Operation, source_schema
 from connect.kits.cdc.filters import NameFilter
 from connect.kits.cdc.table_schemas import UNAVAILABLE, TableSchema
@@ -139,6 +140,7 @@ class ChangeStream:
         self._identity = dict(identity_of(identity))
         self._server = identity
         self._state: dict[str, Any] = {}
+        self._blanks: dict[str, tuple[TableSchema, Mapping[str, Any]]] = {}
         self._tables: dict[int, StreamedTable] = {}
         self.out: list[SourceRecord] = []
         self._sink = self.out
@@ -149,7 +151,9 @@ class ChangeStream:
         self.signal_table = ""
         self.xmin: int | None = None
         self.transactions = 0
+        self.creates = self.updates = self.deletes = self.others = 0
         self.last_event_us: int | None = None
+        self.lag_us = 0
         self._commit_lsn = position.commit_lsn
         self._seen_commit_lsn = None if position.is_after_snapshot else position.commit_lsn
         self._resume = position if position.xid is not None else None
@@ -202,7 +206,9 @@ class ChangeStream:
         before, self._state = self._state, dict(state)
         self._identity = {**identity_of(self._server), **state}
         if self._last_offset:
-            self._last_offset = {key: self._last_offset[key] for key in self._last_offset if key not in before} | self._state
+            self._last_offset = {
+                key: self._last_offset[key] for key in self._last_offset if key not in before
+            } | self._state
 
     def offset_with(self, state: Mapping[str, Any]) -> Offset:
         """Return the offset after all records that were made, with another state."""
@@ -262,6 +268,7 @@ class ChangeStream:
         self._begun = None
         self.transactions += 1
         self.last_event_us = done.at_us
+        self.lag_us = max(0, time.time_ns() // 1000 - done.at_us)
 
     def _set_origin(self, data: bytes) -> None:
         (lsn,) = _POSITION.unpack_from(data, PAYLOAD + 1)
@@ -281,6 +288,7 @@ class ChangeStream:
             self.watcher.inserted(table.split(data, PAYLOAD + 6)[0])
         if schema is None:
             return
+        self.creates += 1
         raw, _ = table.split(data, PAYLOAD + 6)
         if table.name == self.watched:
             self._tell(table, raw)
@@ -294,6 +302,7 @@ class ChangeStream:
         table, lsn = self._table(data), self._start(data)
         if (schema := self._counted(table, lsn, Operation.UPDATE, "UPDATE")) is None:
             return
+        self.updates += 1
         at = PAYLOAD + 5
         kind = data[at]
         old: list[Any] | None = None
@@ -308,6 +317,8 @@ class ChangeStream:
         row = schema.row(raw)
         key = self._key(schema, row, raw)
         before = None if old is None else schema.row(old)
+        if before is not None and kind != _OLD:
+            before = self._without_gaps(table, schema, before)
         old_key = None
         if before is not None and old is not None and (kind == _OLD or table.has_old_key):
             old_key = self._key(schema, before, old)
@@ -323,6 +334,7 @@ class ChangeStream:
         table, lsn = self._table(data), self._start(data)
         if (schema := self._counted(table, lsn, Operation.DELETE, "DELETE")) is None:
             return
+        self.deletes += 1
         old, _ = table.split(data, PAYLOAD + 6)
         if data[PAYLOAD + 5] != _OLD and not table.has_old_key and schema.key_columns:
             raise ConnectError(
@@ -335,6 +347,8 @@ class ChangeStream:
             self._tell(table, old)
         before = schema.row(old)
         key = self._key(schema, before, old)
+        if data[PAYLOAD + 5] != _OLD:
+            before = self._without_gaps(table, schema, before)
         previous, offset = self._moved(lsn, "DELETE")
         source = self._source(table.table_schema, table.table, lsn)
         block = self._block(table.name, lsn)
@@ -348,6 +362,7 @@ class ChangeStream:
         previous, offset = self._moved(lsn, "TRUNCATE")
         if self._events.is_skipped(Operation.TRUNCATE):
             return
+        self.others += len(kept)
         for number, (table, schema) in enumerate(kept, start=1):
             if table.name == self.watched:
                 self._tell(table)
@@ -390,6 +405,14 @@ class ChangeStream:
                 source_offset=offset,
             )
         )
+
+    def _without_gaps(self, table: StreamedTable, schema: TableSchema, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a row of which only the key was sent, with values for columns that must not be null."""
+        blanks = self._blanks.get(table.name)
+        if blanks is None or blanks[0] is not schema:
+            blanks = self._blanks[table.name] = schema, blank_fields(schema.value_schema)
+        missing = {name: blank for name, blank in blanks[1].items() if row[name] is None}
+        return {**row, **missing} if missing else row
 
     def _tell(self, table: StreamedTable, *rows: Sequence[Any]) -> None:
         if self.watcher is not None and self._begun is not None:

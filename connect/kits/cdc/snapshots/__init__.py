@@ -1,1 +1,1 @@
-"""Snapshots: what the modes mean, the progress in the offset, and readers in parallel."""
+"""Snapshots of whole tables: pieces that are read in parallel, and the progress that offsets carry."""
