@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -10,6 +12,7 @@ from connect.data import Offset, Schema, SourceRecord
 from connect.errors import ConnectError
 from connect.kits.cdc.envelope import ChangeEvents, Operation, source_schema
 from connect.kits.cdc.filters import NameFilter
+from connect.kits.cdc.measurements import StreamNumbers
 from connect.kits.cdc.tables import TableId
 from connect.kits.cdc.transactions import TransactionMetadata
 from connectors.cdc.mysql.binlog.log import Began, Committed, LogEvent, RowsChanged, Stated
@@ -171,6 +174,9 @@ class Changes:
         self._transaction: _Transaction | None = None
         self._offset: dict[str, Any] = position.whole().to_offset()
         self._last_micros: int | None = None
+        self._lag_seconds = -1.0
+        self._transactions = 0
+        self._counts: Counter[str] = Counter()
         self._kept: dict[str, Any] = {}
         self._last: tuple[Began, int] | None = None
         self.watcher: Watcher | None = None
@@ -221,10 +227,18 @@ class Changes:
             nanos=nanos,
         )
 
-    @property
-    def last_micros(self) -> int | None:
-        """When the last event was committed, in microseconds since 1970."""
-        return self._last_micros
+    def numbers(self) -> StreamNumbers:
+        """Return how the stream is doing."""
+        last = self._last_micros
+        return StreamNumbers(
+            is_connected=True,
+            lag_seconds=self._lag_seconds,
+            since_last_event_seconds=-1.0 if last is None else time.time() - last / _MICROS_PER_SECOND,
+            creates=self._counts[Operation.CREATE],
+            updates=self._counts[Operation.UPDATE],
+            deletes=self._counts[Operation.DELETE],
+            transactions=self._transactions,
+        )
 
     @property
     def gtids(self) -> GtidSet | None:
@@ -252,6 +266,7 @@ class Changes:
         offset["server_id"] = event.server_id
         micros = event.micros if event.micros is not None else event.timestamp * _MICROS_PER_SECOND
         self._last_micros = micros
+        self._lag_seconds = max(0.0, time.time() - micros / _MICROS_PER_SECOND)
         transaction = _Transaction(event.gtid, offset, micros, event.timestamp, event.server_id, event.thread)
         transaction.is_statement = event.is_statement
         transaction.is_left_out = not self._is_wanted(event.gtid)
@@ -299,6 +314,7 @@ class Changes:
 
     def _commit(self, event: Committed, out: list[SourceRecord]) -> None:
         transaction, self._transaction = self._transaction, None
+        self._transactions += 1
         if event.gtid is not None and self._gtids is not None:
             self._gtids = self._gtids.with_gtid(event.gtid)
         self._offset = {"ts_sec": event.timestamp, "file": event.file, "pos": event.position}
@@ -333,6 +349,7 @@ class Changes:
         if not self._events.is_skipped(operation):
             self._send(event, capture, transaction, rows, _first(event, transaction, len(rows)), out)
         transaction.rows += len(rows)
+        self._counts[operation] += len(rows)
 
     def _tell(
         self, watcher: Watcher, event: RowsChanged, capture: Capture, transaction: _Transaction, rows: list[Any]

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from connect.config import ConfigRuleError
 from connect.errors import ConfigError, ConnectError, RetriableError
-from connectors.cdc.mysql.captures import TableFilter
 from connectors.cdc.mysql.catalog import Catalog
-from connectors.cdc.mysql.config import BinlogConfig, LockingMode
+from connectors.cdc.mysql.config import BinlogConfig, LockingMode, TableFilter
 from connectors.cdc.mysql.position import Position
 from connectors.cdc.mysql.session import Server, Session
 

@@ -28,7 +28,7 @@ from connectors.cdc.mysql.session import Session, connected
 from connectors.cdc.mysql.snapshot import BEGIN, ISOLATION, place_of_view
 from connectors.cdc.mysql.texts import quoted, reader, selected
 
-__all__ = ["ChunkReader", "identity_places"]
+__all__ = ["ChunkReader", "greatest_key", "identity_places", "key_of", "key_types"]
 
 logger = logging.getLogger(__name__)
 _FORM: Final = SqlForm(quoted, numbers=False, compares_rows=False)
@@ -128,6 +128,20 @@ class ChunkReader:
         return found
 
 
+def key_types(table: Table) -> list[ColumnType] | None:
+    """Return the types of a table's key; ``None`` if the table cannot be read in the order of its key."""
+    try:
+        return [_key_type(table, name) for name in table.key_columns] or None
+    except ConnectError:
+        return None
+
+
+def greatest_key(session: Session, table: Table, kinds: Sequence[ColumnType]) -> Key | None:
+    """Return the greatest key of a table; ``None`` if it has no rows."""
+    name = f"{quoted(table.id.catalog)}.{quoted(table.id.table)}"
+    return _last_key(session, ChunkQueries(_FORM, name, "*", table.key_columns), kinds)
+
+
 def _sees(seen: GtidSet, gtid: Hashable) -> bool:
     return isinstance(gtid, str) and gtid in seen
 
@@ -151,7 +165,8 @@ def _key_type(table: Table, name: str) -> ColumnType:
     return kind
 
 
-def _key(raw: Sequence[Any], kinds: Sequence[ColumnType]) -> Key:
+def key_of(raw: Sequence[Any], kinds: Sequence[ColumnType]) -> Key:
+    """Return a key of the texts of its columns."""
     return tuple(_key_part(value, kind) for value, kind in zip(raw, kinds, strict=True))
 
 
@@ -166,7 +181,7 @@ def _key_part(value: Any, kind: ColumnType) -> Any:
 
 def _last_key(session: Session, queries: ChunkQueries, kinds: Sequence[ColumnType]) -> Key | None:
     found = _rows(session, queries.last_key())
-    return _key(found[0], kinds) if found else None
+    return key_of(found[0], kinds) if found else None
 
 
 def _chunk_rows(
@@ -177,7 +192,7 @@ def _chunk_rows(
     rows = []
     for raw in found:
         values = [read(value) for read, value in zip(readers, raw, strict=False)]
-        rows.append(ChunkRow(values, _key(raw[width:], kinds), tuple(values[place] for place in places)))
+        rows.append(ChunkRow(values, key_of(raw[width:], kinds), tuple(values[place] for place in places)))
     return rows
 
 

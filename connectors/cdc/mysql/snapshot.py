@@ -42,6 +42,8 @@ class SnapshotRow:
     table: Table
     values: Sequence[Any]
     is_first: bool
+    key: tuple[Any, ...] | None = None
+    """The texts of its key, if the table is read in the order of its key."""
 
 
 @dataclass(slots=True)
@@ -178,15 +180,20 @@ class RowSource:
         self.rows_of: dict[str, int] = {}
         """How many rows were read, by table."""
 
-    def rows(self, tables: Sequence[Table]) -> Iterator[SnapshotRow]:
-        """Yield the rows of tables."""
-        for table in tables:
-            yield from self._rows(table)
+    def has_own_statement(self, table: Table) -> bool:
+        """Return whether the rows of a table are chosen by a statement of the user's."""
+        return self._override(table) is not None
 
-    def _rows(self, table: Table) -> Iterator[SnapshotRow]:
+    def rows(self, table: Table, *, in_order: bool) -> Iterator[SnapshotRow]:
+        """Yield the rows of a table, in the order of its key if that is wanted."""
         name = str(table.id)
         self.rows_of[name] = 0
         columns, statement = self._statement(table)
+        keys: list[int] = []
+        if in_order:
+            statement += f" ORDER BY {', '.join(map(quoted, table.key_columns))}"
+            names = [column.name for column in columns]
+            keys = [names.index(name) for name in table.key_columns]
         readers = [reader(column) for column in columns]
         width = len(table.columns)
         places = {column.name: place for place, column in enumerate(table.columns)}
@@ -197,13 +204,17 @@ class RowSource:
             for place, read, value in zip(order, readers, raw, strict=True):
                 if value is not None:
                     values[place] = read(value)
-            yield SnapshotRow(table, values, is_first)
+            yield SnapshotRow(table, values, is_first, tuple(raw[place] for place in keys) if keys else None)
             is_first = False
             self.rows_of[name] += 1
 
+    def _override(self, table: Table) -> str | None:
+        name = str(table.id).lower()
+        return next((text for each, text in self._overrides.items() if each.lower() == name), None)
+
     def _statement(self, table: Table) -> tuple[list[Column], str]:
         columns = list(table.columns)
-        override = next((text for name, text in self._overrides.items() if name.lower() == str(table.id).lower()), None)
+        override = self._override(table)
         chosen = ", ".join(f"{selected(column)} AS {quoted(column.name)}" for column in columns)
         if override is not None:
             return columns, f"SELECT {chosen} FROM ({override.strip().rstrip(';')}) AS chosen"  # noqa: S608 - quoted

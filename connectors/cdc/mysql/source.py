@@ -13,6 +13,7 @@ from connect.kits.cdc.envelope import ChangeEvents, context_headers
 from connect.kits.cdc.heartbeats import Heartbeat
 from connect.kits.cdc.incremental import IncrementalSnapshots
 from connect.kits.cdc.incremental_state import IncrementalState
+from connect.kits.cdc.measurements import CaptureLabels
 from connect.kits.cdc.notifications import Notifications, SnapshotNotifications
 from connect.kits.cdc.signals.actions import ExecuteSnapshot
 from connect.kits.cdc.signals.signals import Signals
@@ -55,9 +56,10 @@ _VERSION: Final = "3.7.0.Final"
 class BinlogTask(SourceTask[C], Generic[C]):
     """Reads a snapshot, and then the log.
 
-    Crash points: the stored offset is all that is kept. Killed in a snapshot, the task reads it anew. Killed in the
-    stream, it goes on after the last record whose offset was stored: with exactly-once support each change is in its
-    topic once, without it those after that record come again. Nothing is kept on the server.
+    Crash points: the stored offset is all that is kept. Killed in a snapshot, the task reads the rest of it beside the
+    stream, or, while tables without a key are read, all of it anew. Killed in the stream, it goes on after the last
+    record whose offset was stored: with exactly-once support each change is in its topic once, without it those after
+    that record come again. Nothing is kept on the server.
     """
 
     def start(self) -> None:
@@ -174,6 +176,8 @@ class BinlogTask(SourceTask[C], Generic[C]):
     def _move(self, records: list[SourceRecord]) -> None:
         if self._rows is not None:
             self._read_snapshot(records)
+            if records:
+                self._passed = records[-1].source_offset
             return
         if self._is_idle:
             self.context.wait(_LONGEST_WAIT)
@@ -372,6 +376,10 @@ class BinlogTask(SourceTask[C], Generic[C]):
         if self._snapshot is not None and self._rows is not None:
             self._snapshot.close()
             self._rows, self._is_begun = None, False
+            if self._passed is not None:
+                # What is left is read beside the stream, if the offset tells it.
+                self._position = Position.from_offset(self._passed)
+                self._incremental.state = IncrementalState.of(self._passed)
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -386,18 +394,15 @@ class BinlogTask(SourceTask[C], Generic[C]):
             self._drop_connections()
 
     def measurements(self) -> Iterable[Measurement]:
-        """Return how far behind the source the task is, and how far its snapshot is."""
+        """Return how the stream and the snapshot are doing, under the names of Debezium's metrics."""
+        labels = CaptureLabels(self._kind, self.config.topic_prefix)
+        if self._stream is not None:
+            yield from self._stream.changes.numbers().measurements(labels)
+            yield Measurement(
+                "cdc_log_bytes_total", self._stream.bytes_read, "Log that was read.", labels.of("streaming")
+            )
         if self._snapshot is not None:
-            yield from self._snapshot.measurements()
-        if self._stream is not None and (micros := self._stream.changes.last_micros) is not None:
-            yield Measurement(
-                "cdc_last_event_timestamp_seconds",
-                micros / 1_000_000,
-                "When the last event that was read was committed.",
-            )
-            yield Measurement(
-                "cdc_log_bytes_total", self._stream.bytes_read, "Bytes of the log that were read from the database."
-            )
+            yield from self._snapshot.numbers(is_running=self._rows is not None).measurements(labels)
 
 
 def _is_after(stored: Mapping[str, Any], offset: Mapping[str, Any]) -> bool:

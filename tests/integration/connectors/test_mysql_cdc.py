@@ -273,13 +273,37 @@ def test_the_modes_of_snapshots(db: Database) -> None:
     assert rows(read(db, only, lambda _: True, snapshot_mode="initial_only")) == []
 
 
-def test_a_snapshot_that_was_cut_off_begins_anew(db: Database) -> None:
-    run(db, ORDERS, "INSERT INTO orders VALUES " + ", ".join(f"({number}, 'x')" for number in range(100)))
+def test_a_snapshot_that_was_cut_off_goes_on_beside_the_stream(db: Database) -> None:
+    run(db, ORDERS, "CREATE TABLE pairs (id int, b varchar(9), PRIMARY KEY (b, id))")
+    run(db, "INSERT INTO orders VALUES " + ", ".join(f"({number}, 'x')" for number in range(1300)))
+    run(db, "INSERT INTO pairs VALUES (1, 'a'), (2, 'a'), (1, 'b')")
     offsets = StoredOffsets()
-    cut = read(db, offsets, lambda records: len(records) >= 10, max_batch_size=10)
-    assert rows(cut) == [("r", number) for number in range(10)]
+    cut = read(db, offsets, lambda records: len(records) >= 1100, max_batch_size=100)
+    run(db, "UPDATE orders SET name = 'new' WHERE id IN (3, 1200)", "DELETE FROM orders WHERE id = 1299")
 
-    assert rows(read(db, offsets, lambda records: len(records) >= 100)) == [("r", number) for number in range(100)]
+    rest = read(db, offsets, lambda _: is_settled(db, offsets) and not _is_reading(offsets), max_batch_size=100)
+
+    assert rows(cut) == [("r", number) for number in range(1100)]
+    reads = [record.value for record in rest if record.value is not None and record.value["op"] == "r"]
+    again = [row["after"]["id"] for row in reads if row["source"]["table"] == "orders"]
+    # The rows since the last offset with progress come again, and those that were not read as they are now.
+    assert again == list(range(1000, 1299))
+    assert next(row["after"]["name"] for row in reads if row["after"]["id"] == 1200) == "new"
+    pairs = [row["after"] for row in reads if row["source"]["table"] == "pairs"]
+    assert pairs == [{"id": 1, "b": "a"}, {"id": 2, "b": "a"}, {"id": 1, "b": "b"}]
+    assert {("u", 3), ("u", 1200), ("d", 1299)} <= set(rows(rest))
+
+
+def _is_reading(offsets: StoredOffsets) -> bool:
+    return any(key.startswith("incremental") for key in offsets.offset(PARTITION) or {})
+
+
+def test_a_snapshot_of_a_table_without_a_key_begins_anew(db: Database) -> None:
+    run(db, "CREATE TABLE orders (id int)", "INSERT INTO orders VALUES (1), (2), (3)")
+    offsets = StoredOffsets()
+    assert rows(read(db, offsets, lambda records: len(records) >= 2, max_batch_size=2)) == [("r", 1), ("r", 2)]
+
+    assert rows(read(db, offsets, lambda records: len(records) >= 3)) == [("r", 1), ("r", 2), ("r", 3)]
 
 
 def test_statements_of_ones_own_choose_the_rows_and_an_include_list_the_tables(db: Database) -> None:
