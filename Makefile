@@ -104,11 +104,11 @@ lake-scale: setup
 spark-deployments: setup
 	@SLUICE_SPARK_DEPLOYMENTS=1 $(BIN)/pytest -s tests/integration/connectors/test_spark_deployments.py
 
-# Kills the workers, tasks and database of change data capture: SLUICE_CDC_SEED=... make cdc-kills DATABASE=postgresql
+# Kills the workers, tasks and database of change data capture: SLUICE_CDC_SEED=... make cdc-kills DATABASE=postgresql, mysql or mariadb
 cdc-kills: KILLS = 30
 cdc-kills: DATABASE = postgresql
 cdc-kills: setup
-	@SLUICE_CDC_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_cdc_kills.py -k $(DATABASE)
+	@SLUICE_CDC_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_cdc_kills.py tests/cluster/test_binlog_kills.py -k $(DATABASE)
 
 # Kills a mirror's workers, tasks and both of its brokers; the seed is printed: SLUICE_MIRROR_SEED=... make mirror-kills
 mirror-kills: KILLS = 30
