@@ -65,6 +65,8 @@ from worker.messages.source_requests import (
     OffsetsRead,
     OwnershipConfirmed,
     ReadOffsets,
+    SignalTaken,
+    TakeSignal,
 )
 
 __all__ = [
@@ -135,6 +137,7 @@ __all__ = [
     "RunTask",
     "RunUnits",
     "SetLogLevel",
+    "SignalTaken",
     "Silent",
     "SinkLag",
     "SinkOffsets",
@@ -146,6 +149,7 @@ __all__ = [
     "Stop",
     "TableCompacted",
     "TakeConfig",
+    "TakeSignal",
     "TaskConfigs",
     "Unchanged",
     "ValidateConfig",
@@ -299,6 +303,7 @@ Command: TypeAlias = (
     | Resume
     | Reconfigure
     | TakeConfig
+    | TakeSignal
     | Rest
     | Fail
     | Drain
@@ -515,6 +520,7 @@ Report: TypeAlias = (
     | ReadOffsets
     | CommitOffsets
     | ConfirmOwnership
+    | SignalTaken
     | Metrics
     | Unchanged
     | ClientMetrics

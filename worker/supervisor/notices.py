@@ -28,6 +28,7 @@ __all__ = [
     "PassedUp",
     "Published",
     "Rested",
+    "SignalAnswered",
     "StillMeasured",
     "TopicsUsed",
     "noticed",
@@ -164,6 +165,15 @@ class OwnershipAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class SignalAnswered:
+    """A task has taken a signal over, or it was refused."""
+
+    unit: Unit
+    request: int
+    refused: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class AnsweredInPart:
     """A part of the answer to an inquiry, before the answer itself."""
 
@@ -193,6 +203,7 @@ Notice: TypeAlias = (
     | TopicsUsed
     | Expires
     | OwnershipAsked
+    | SignalAnswered
     | AnsweredInPart
     | Answered
 )
@@ -207,6 +218,7 @@ PassedUp: TypeAlias = (
     | messages.ConfigExpires
     | messages.Waiting
     | messages.Skipped
+    | messages.SignalTaken
 )
 """The reports that the supervisor only passes on."""
 
@@ -224,6 +236,8 @@ def noticed(unit: Unit, report: PassedUp) -> Notice:  # noqa: PLR0911 - one for 
             return Loaded(unit, report)
         case messages.Waiting() | messages.Skipped():
             return Noted(unit, report)
+        case messages.SignalTaken(request, refused):
+            return SignalAnswered(unit, request, refused)
         case messages.ActiveTopics(topics):
             return TopicsUsed(unit, tuple(topics))
         case messages.ConfigExpires(ttl_ms):

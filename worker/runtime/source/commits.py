@@ -17,6 +17,7 @@ from connect.internals.delivery.delivery import Delivery
 from connect.internals.delivery.submissions import Submission, SubmittedRecords
 from connect.internals.kafka.auth.rights import PRODUCER, explained, on_topics
 from connect.source import Delivered, SourceTask
+from worker.messages import messages
 from worker.runtime.offsets.offsets import OffsetCommitter
 from worker.runtime.source.transactions import Boundary, Ending, PollBoundary
 from worker.runtime.watch import Watch
@@ -82,8 +83,11 @@ class WatchedTask:
         self._task = task
         self._watch = watch
 
-    def commit(self) -> None:
-        """See :meth:`connect.source.SourceTask.commit`."""
+    def commit(self, stored: messages.OffsetPairs) -> None:
+        """See :meth:`connect.source.SourceTask.stored` and :meth:`connect.source.SourceTask.commit`."""
+        if stored:
+            with self._watch.call("stored"):
+                self._task.stored([(partition, offset) for partition, offset in stored if offset is not None])
         with self._watch.call("commit"):
             self._task.commit()
 

@@ -1,0 +1,115 @@
+"""The stream of changes: the connection that brings the log, and what to do when it breaks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from connect.data import SourceRecord
+from connect.errors import RetriableError
+from connectors.cdc.mysql.binlog.dump import BinlogDump, LogPurgedError
+from connectors.cdc.mysql.binlog.log import Committed, Log, LogEvent
+from connectors.cdc.mysql.changes import Changes
+from connectors.cdc.mysql.checks import told_lost
+from connectors.cdc.mysql.config import BinlogConfig
+from connectors.cdc.mysql.gtids import GtidSet
+from connectors.cdc.mysql.position import Position
+from connectors.cdc.mysql.session import connected
+
+__all__ = ["Stream"]
+
+_HEARTBEAT_SECONDS: Final = 5.0
+"""How often the server shows that it is there while it has nothing to send."""
+_SILENT_SECONDS: Final = 30.0
+"""After so long without a sign of the server, the connection counts as lost."""
+_LONGEST_POLL_SECONDS: Final = 0.5
+_LOOK_AT_CLOCK_EVENTS: Final = 256
+
+
+class Stream:
+    """Reads the log from a position on.
+
+    ``changes`` makes the records; a lost connection leaves them where the last whole transaction ended, and
+    a new stream begins there. ``due`` returns records of rows that are to be sent between two transactions.
+    """
+
+    def __init__(
+        self,
+        config: BinlogConfig,
+        changes: Changes,
+        position: Position,
+        gtids: GtidSet | None,
+        due: Callable[[], list[SourceRecord]],
+    ) -> None:
+        self.changes = changes
+        self._due = due
+        session = connected(config)
+        self._dump = BinlogDump(session.connection, is_mariadb=config.is_mariadb, heartbeat_seconds=_HEARTBEAT_SECONDS)
+        try:
+            self._dump.start(
+                config.database_server_id,
+                gtids=gtids,
+                file=position.file,
+                position=position.position,
+                with_statements=config.include_query,
+                name=config.replica_name,
+            )
+        except BaseException:
+            self._dump.close()
+            raise
+        self._log = Log(position.file, position.position, is_mariadb=config.is_mariadb)
+        self._heard_at = time.monotonic()
+        self._events = self._arriving()
+        self.bytes_read = 0
+
+    def fileno(self) -> int:
+        """Return the descriptor that becomes readable when there is more."""
+        return self._dump.fileno()
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The file and the place up to which the log was read."""
+        return self._log.file, self._log.position
+
+    def poll(self, out: list[SourceRecord], limit: int) -> None:
+        """Add the next records, about ``limit`` of them, or none if there are none yet.
+
+        Raises :class:`~connect.errors.RetriableError` if the connection is lost, and
+        :class:`~connect.errors.ConnectError` if the log is; what was added before remains right.
+        """
+        until = time.monotonic() + _LONGEST_POLL_SECONDS
+        take, due = self.changes.take, self._due
+        for number, event in enumerate(self._events, 1):
+            if event is None:
+                out += due()
+                break
+            take(event, out)
+            if type(event) is Committed:
+                out += due()
+            if len(out) >= limit:
+                break
+            if number % _LOOK_AT_CLOCK_EVENTS == 0 and time.monotonic() > until:
+                break
+        self._check_alive()
+
+    def _arriving(self) -> Iterator[LogEvent | None]:
+        """Yield what the log says; ``None`` when nothing more has arrived."""
+        while True:
+            try:
+                for raw in self._dump.events():
+                    self._heard_at = time.monotonic()
+                    self.bytes_read += len(raw)
+                    yield from self._log.read(raw)
+            except LogPurgedError as error:
+                raise LogPurgedError(told_lost(f"the server answers: {error}")) from error
+            yield None
+
+    def _check_alive(self) -> None:
+        silent = time.monotonic() - self._heard_at
+        if silent > _SILENT_SECONDS and not self._dump.wait(0):
+            raise RetriableError(f"The database has sent no sign of life for {silent:.0f} s; connecting again.")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._dump.close()
