@@ -314,7 +314,7 @@ class SourceLoop:
                 with self._control.watch.call("take_signal"):
                     self._task.take_signal(Signal(signal.id, signal.type, signal.data))
             except ConnectError as error:
-                refused = self._assembly.redaction.told(str(error))
+                refused = self._assembly.redaction.redacted(str(error))
             self._control.answer_signal(signal, refused)
 
     def _drained(self) -> bool:

@@ -10,7 +10,9 @@ from connect.kits.http.messages import Request
 
 def test_a_request_is_signed_with_its_body() -> None:
     sign = aws_signature(AwsAccount("eu-central-1", "es", "AKIDEXAMPLE", "s3cret"))
-    request = Request("POST", "https://search.example/_bulk?filter_path=errors", {"Content-Type": "text/plain"}, b"{}\n")
+    request = Request(
+        "POST", "https://search.example/_bulk?filter_path=errors", {"Content-Type": "text/plain"}, b"{}\n"
+    )
     headers = sign(request).headers
     assert headers["Content-Type"] == "text/plain"
     assert re.fullmatch(
