@@ -1,9 +1,10 @@
 """Measures change data capture of PostgreSQL: the snapshot, one large transaction, many small ones, and the latency.
 
 ``python bench/cdc.py [ROWS [FOLDER]]``: rows of ten columns, as JSON without schemas. If FOLDER holds Debezium's plugin
-(``debezium-connector-postgres-3.7.0.Final-plugin.tar.gz`` of Maven Central, unpacked), the same configuration runs on Apache Kafka
-Connect afterwards, in the same way. Rates are those from the first record on the topic to the last, so that no start
-counts; CPU is that of the worker and all its processes meanwhile. Transactions are written while the connector is paused.
+(``debezium-connector-postgres-3.7.0.Final-plugin.tar.gz`` of Maven Central, unpacked), the same configuration runs on
+Apache Kafka Connect afterwards, in the same way. Rates are those from the first record on the topic to the last, so
+that no start counts; CPU is that of the worker and all its processes meanwhile. Transactions are written while the
+connector is paused.
 """
 
 from __future__ import annotations
