@@ -14,7 +14,7 @@ from connect.data import Offset, Schema, SourceRecord
 from connect.errors import ConfigError
 from connect.kits.cdc.java_keys import Key
 
-__all__ = ["Notification", "NotificationOptions", "Notifications", "SnapshotNotifications"]
+__all__ = ["INITIAL", "Notification", "NotificationOptions", "Notifications", "SnapshotNotifications"]
 
 logger = logging.getLogger(__name__)
 INITIAL: Final = "Initial Snapshot"

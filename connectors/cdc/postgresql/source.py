@@ -15,7 +15,7 @@ from connect.kits.cdc.heartbeats import Heartbeat
 from connect.kits.cdc.incremental import IncrementalSnapshots
 from connect.kits.cdc.incremental_state import IncrementalState
 from connect.kits.cdc.measurements import CaptureLabels, SnapshotNumbers, StreamNumbers
-from connect.kits.cdc.notifications import Notification, Notifications, SnapshotNotifications
+from connect.kits.cdc.notifications import INITIAL, Notification, Notifications, SnapshotNotifications
 from connect.kits.cdc.signals.actions import ExecuteSnapshot
 from connect.kits.cdc.signals.signals import Signals
 from connect.kits.cdc.table_schemas import TableSchemas
@@ -81,6 +81,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         )
         self._capture: Capture | None = None
         self._position = self._stored_position = Position.from_offset(offset) if offset else None
+        self._has_begun = False
         self._failure: Exception | None = None
         self._slot_attempts = 0
         self._status_at = self._xmin_at = 0.0
@@ -215,6 +216,9 @@ class PostgresTask(SourceTask[PostgresConfig]):
         if self._capture is None:
             self._capture = Capture(self._parts, self._position)
             self._slot_attempts = 0
+            if self._capture.snapshot is None and not self._has_begun:
+                self._notifications.add(SnapshotNotifications(self.config.topic_prefix, INITIAL).skipped())
+            self._has_begun = True
         capture = self._capture
         was_snapshot = capture.snapshot
         capture.fill(records, self.config.max_batch_size, time.monotonic() + _LONGEST_POLL_S)

@@ -26,6 +26,7 @@ from typing import Any, Final, Protocol
 
 from connect.data import Offset, Schema, SourceRecord
 from connect.errors import ConnectError
+from connect.kits.cdc.blanks import blank_fields
 from connect.kits.cdc.envelope import ChangeEvents, Operation, source_schema
 from connect.kits.cdc.filters import NameFilter
 from connect.kits.cdc.table_schemas import UNAVAILABLE, TableSchema
@@ -139,6 +140,7 @@ class ChangeStream:
         self._identity = dict(identity_of(identity))
         self._server = identity
         self._state: dict[str, Any] = {}
+        self._blanks: dict[str, tuple[TableSchema, Mapping[str, Any]]] = {}
         self._tables: dict[int, StreamedTable] = {}
         self.out: list[SourceRecord] = []
         self._sink = self.out
@@ -315,6 +317,8 @@ class ChangeStream:
         row = schema.row(raw)
         key = self._key(schema, row, raw)
         before = None if old is None else schema.row(old)
+        if before is not None and kind != _OLD:
+            before = self._without_gaps(table, schema, before)
         old_key = None
         if before is not None and old is not None and (kind == _OLD or table.has_old_key):
             old_key = self._key(schema, before, old)
@@ -343,6 +347,8 @@ class ChangeStream:
             self._tell(table, old)
         before = schema.row(old)
         key = self._key(schema, before, old)
+        if data[PAYLOAD + 5] != _OLD:
+            before = self._without_gaps(table, schema, before)
         previous, offset = self._moved(lsn, "DELETE")
         source = self._source(table.table_schema, table.table, lsn)
         block = self._block(table.name, lsn)
@@ -399,6 +405,14 @@ class ChangeStream:
                 source_offset=offset,
             )
         )
+
+    def _without_gaps(self, table: StreamedTable, schema: TableSchema, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a row of which only the key was sent, with values for columns that must not be null."""
+        blanks = self._blanks.get(table.name)
+        if blanks is None or blanks[0] is not schema:
+            blanks = self._blanks[table.name] = schema, blank_fields(schema.value_schema)
+        missing = {name: blank for name, blank in blanks[1].items() if row[name] is None}
+        return {**row, **missing} if missing else row
 
     def _tell(self, table: StreamedTable, *rows: Sequence[Any]) -> None:
         if self.watcher is not None and self._begun is not None:

@@ -168,8 +168,8 @@ def test_under_load_the_topic_ends_with_the_rows_of_the_table(captured: Database
     assert latest(records) == rows_of(captured)
     keys = read_keys(records)
     assert len(keys) == len(set(keys)) > 100
-    assert told(records)[:2] == ["STARTED", "DATA_COLLECTIONS_RESOLVED"]
-    assert told(records)[-2:] == ["TABLE_SCAN_COMPLETED", "COMPLETED"]
+    assert told(records)[:3] == ["SKIPPED", "STARTED", "DATA_COLLECTIONS_RESOLVED"]
+    assert [kind for kind in told(records) if kind != "SKIPPED"][-2:] == ["TABLE_SCAN_COMPLETED", "COMPLETED"]
 
 
 @pytest.mark.parametrize("seed", [1, *thorough(2, 3, 4, 5)])
@@ -285,7 +285,7 @@ def test_signals_come_by_a_file_and_by_a_topic(captured: Database, bootstrap: st
     producer.produce(topic, text.encode(), b"srv")
     producer.flush(30)
     with running_source(PostgresConnector, props, offsets) as (task,):
-        poll_until(task, lambda: task.task._signals._kafka._consumer is not None)
+        poll_until(task, lambda: task.task._signals._kafka.is_open)
         producer.produce(topic, text.encode(), b"srv")
         producer.flush(30)
         poll_until(task, lambda: has_ended(task.records))

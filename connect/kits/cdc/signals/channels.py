@@ -22,18 +22,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from connect.config import LOW, MEDIUM, Config, ConfigRuleError, Long, at_least, option
 from connect.data.excerpt import excerpt
-from connect.errors import ConfigError, ConnectError, RetriableError
+from connect.errors import ConfigError, ConnectError
 from connect.source import Signal
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer
+    from connect.internals.kafka.clients.one_partition import PartitionReader
 
 __all__ = ["FileSignals", "KafkaSignals", "SignalOptions"]
 
 logger = logging.getLogger(__name__)
 _MOST_FILE_BYTES: Final = 1 << 20
-_MOST_RECORDS: Final = 100
-_ANSWER_SECONDS: Final = 10.0
 _CONSUMER_PREFIX: Final = "signal.consumer."
 
 
@@ -98,7 +96,7 @@ class SignalOptions(Config):
 class KafkaSignals:
     """Reads signals from partition 0 of a topic, after a stored offset or else what comes from now on.
 
-    Used by one thread. The client never joins its group and commits nothing.
+    Used by one thread. The client is made by the first look, and commits nothing.
     """
 
     def __init__(self, topic: str, key: str, settings: Mapping[str, str], offset: int | None) -> None:
@@ -106,59 +104,31 @@ class KafkaSignals:
         self._key = key
         self._settings = settings
         self._offset = offset
-        self._consumer: Consumer | None = None
+        self._reader: PartitionReader | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what is written to the topic from now on is read."""
+        return self._reader is not None
 
     def take(self, seconds: float) -> list[tuple[int, Signal]]:
         """Return the next signals, each with the offset after it. Records that are none are logged and passed over."""
-        consumer = self._consumer or self._open()
+        if self._reader is None:
+            from connect.internals.kafka.clients.one_partition import PartitionReader  # noqa: PLC0415 - loaded if used
+
+            self._reader = PartitionReader(self._topic, self._settings, self._offset)
         found: list[tuple[int, Signal]] = []
-        for message in consumer.consume(_MOST_RECORDS, seconds):
-            error, offset = message.error(), message.offset()
-            if error is not None:
-                raise RetriableError(f"Signals cannot be read from topic {self._topic} now: {error.str()}")
-            if offset is None or message.key() != self._key.encode():
-                continue
-            signal = _signal(message.value(), f"record {offset} of topic {self._topic}", f"{self._topic}-{offset}")
-            if signal is not None:
-                found.append((offset + 1, signal))
+        for offset, key, value in self._reader.take(seconds):
+            if key == self._key.encode():
+                signal = _signal(value, f"record {offset} of topic {self._topic}", f"{self._topic}-{offset}")
+                found += [] if signal is None else [(offset + 1, signal)]
         return found
 
     def close(self) -> None:
         """Close the client."""
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
-
-    def _open(self) -> Consumer:
-        from confluent_kafka import OFFSET_END, KafkaException, TopicPartition  # noqa: PLC0415
-
-        from connect.internals.kafka.clients import librdkafka  # noqa: PLC0415 - loaded where it is used
-        from connect.internals.kafka.settings.client import ClientKind  # noqa: PLC0415
-        from connect.internals.kafka.settings.properties import (  # noqa: PLC0415
-            JAVA_DEFAULTS,
-            layered,
-            librdkafka_properties,
-        )
-
-        kind = ClientKind.CONSUMER
-        own = {"group.id": f"{self._topic}-signals", "enable.auto.commit": "false", "auto.offset.reset": "earliest"}
-        properties = librdkafka_properties(layered(kind, {}, JAVA_DEFAULTS[kind], dict(self._settings), own), kind)
-        consumer = librdkafka.consumer(properties)
-        try:
-            start = self._offset
-            if start is None:
-                # The end is looked up once, so that a record that is written during the first look is not missed.
-                place = TopicPartition(self._topic, 0)
-                _, start = consumer.get_watermark_offsets(place, timeout=_ANSWER_SECONDS)
-            at = TopicPartition(self._topic, 0, OFFSET_END if start < 0 else start)
-            consumer.assign([at])
-        except KafkaException as error:
-            consumer.close()
-            raise RetriableError(
-                f"Signals cannot be read from topic {self._topic} now: {error.args[0].str()}"
-            ) from error
-        self._consumer = consumer
-        return consumer
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
 
 class FileSignals:
