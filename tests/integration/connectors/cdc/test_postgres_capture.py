@@ -339,7 +339,6 @@ def test_a_validation_names_the_statements_that_repair(capture: Captured) -> Non
     assert f'ALTER ROLE "{user}" REPLICATION;' in told["database.user"]
     assert 'CREATE PUBLICATION "dbz_publication" FOR TABLE "public"."t";' in told["publication.name"]
     assert "expressions have to match all of it" in errors(capture.props(table_include_list="t"))["table.include.list"]
-    assert "since PostgreSQL 17" in errors(capture.props(slot_failover="true"))["slot.failover"]
     assert "Check database.user" in errors(capture.props(database_password="wrong"))["database.hostname"]
     assert errors(capture.props()) == {}
 
