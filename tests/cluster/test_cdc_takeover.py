@@ -26,7 +26,7 @@ from equipment.workers.java_connect import JavaConnect, JavaConnectJars
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.thorough, pytest.mark.timeout(600)]
 
 PATIENCE: Final = 180.0
-ROWS: Final = 500
+ROWS: Final = 200
 """In each COPY: its rows share a few positions in the log."""
 
 
@@ -54,7 +54,7 @@ class Copies:
 
     def _run(self) -> None:
         with self._database.connect() as connection:
-            while not self._end.wait(0.05):
+            while not self._end.wait(0.1):
                 with connection.cursor().copy("COPY t FROM STDIN") as copy:
                     for number in range(self.last + 1, self.last + ROWS + 1):
                         copy.write_row((number,))
@@ -69,7 +69,7 @@ def copies(captured: Database) -> Iterator[Copies]:
     made.close()
 
 
-def test_each_row_is_sent_once_by_either(
+def test_no_row_is_lost_between_them(
     captured: Database, copies: Copies, bootstrap: str, debezium: JavaConnectJars, tmp_path: Path
 ) -> None:
     name = f"turns-{captured.name}"
@@ -119,4 +119,8 @@ def test_each_row_is_sent_once_by_either(
         java.close()
         ours.close()
 
-    assert sent() == list(range(1, copies.last + 1))
+    # Nothing is lost or passed over. What comes again was sent by Java's worker after the last offset that it stored: if
+    # it does not end in time, it is killed.
+    found = sent()
+    assert list(dict.fromkeys(found)) == list(range(1, copies.last + 1))
+    print(f"{len(found)} rows, {len(found) - copies.last} of them again")
