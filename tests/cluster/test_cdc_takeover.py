@@ -119,8 +119,8 @@ def test_no_row_is_lost_between_them(
         java.close()
         ours.close()
 
-    # Nothing is lost or passed over. What comes again was sent by Java's worker after the last offset that it stored: if
-    # it does not end in time, it is killed.
+    # Nothing is lost or passed over. What comes again was sent by Java's worker after the last offset that it stored:
+    # if it does not end in time, it is killed.
     found = sent()
     assert list(dict.fromkeys(found)) == list(range(1, copies.last + 1))
     print(f"{len(found)} rows, {len(found) - copies.last} of them again")
