@@ -1,7 +1,6 @@
 """A real Apache Kafka Connect worker, distributed or standalone, with its files in its own folder.
 
-Its jars are pinned in ``java_connect.jars`` and kept beside those of the embedded broker, those of Debezium's
-connectors, with which change data capture is compared, in ``debezium_*.jars``.
+Its jars are pinned in ``java_connect.jars`` and kept beside those of the embedded broker.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ from equipment.waiting import wait_until
 from worker.embedded.broker.archive import ClassArchive, class_archive, keep_archive
 from worker.embedded.ports import HOST
 
-__all__ = ["DEFAULT_JVM", "QUICK_JVM", "JavaConnect", "JavaConnectJars", "resolve_java_connect", "with_debezium"]
+__all__ = ["DEFAULT_JVM", "QUICK_JVM", "JavaConnect", "JavaConnectJars", "resolve_java_connect"]
 
 QUICK_JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 """For tests: a small heap, and no compiler that is still working when the test is over."""
@@ -66,12 +65,6 @@ def resolve_java_connect() -> JavaConnectJars:
     paths = dict(zip(lock, resolve_jars(lock, home=sluice_home()), strict=True))
     plugin = tuple(path for jar, path in paths.items() if jar.artifact == _PLUGIN)
     return JavaConnectJars(java, tuple(path for path in paths.values() if path not in plugin), plugin)
-
-
-def with_debezium(jars: JavaConnectJars, database: str) -> JavaConnectJars:
-    """Return the jars with Debezium's connector for postgres, mysql, mariadb or mongodb as the plugin."""
-    lock = read_lock(_LOCK.with_name(f"debezium_{database}.jars"))
-    return replace(jars, plugin=tuple(resolve_jars(lock, home=sluice_home())))
 
 
 class JavaConnect:
