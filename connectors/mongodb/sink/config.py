@@ -214,8 +214,8 @@ class MongoSinkConfig(ConnectionConfig):
         default="[]",
         importance=LOW,
         validator=_objects,
-        doc='Rules of RenameByRegExp: [{"regexp": "^value\\\\..*$", "pattern": "\\\\.", "replace": "_"}]. In fields whose path '
-        "matches regexp, pattern is replaced in the name.",
+        doc='Rules of RenameByRegExp: [{"regexp": "^value\\\\..*$", "pattern": "\\\\.", "replace": "_"}]. In the names '
+        "of fields whose path matches regexp, pattern is replaced.",
     )
     document_id_strategy: str = option(
         default=_ID_STRATEGIES[0],
