@@ -17,6 +17,7 @@ _PASSING: Final = frozenset(
         6,  # HostUnreachable
         7,  # HostNotFound
         24,  # LockTimeout
+        43,  # CursorNotFound
         46,  # LockBusy
         50,  # MaxTimeMSExpired
         64,  # WriteConcernTimeout

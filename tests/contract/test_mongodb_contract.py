@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
+from bson.binary import Binary
+from bson.int64 import Int64
+from bson.objectid import ObjectId
 
 from connect.data import SinkRecord
-from connect.testing import SinkConnectorTests
+from connect.testing import SinkConnectorTests, SourceConnectorTests
 from connect.testing.samples import sink_records
-from connectors.mongodb import MongoSinkConnector
+from connectors.mongodb import MongoSinkConnector, MongoSourceConnector
 from equipment.servers.mongodb import MongoServer, database_name
 
 
@@ -66,4 +70,40 @@ class TestExactMongoSink(TestMongoSink):
             "database": name,
             "collection": "target",
             "delivery": "exactly-once",
+        }
+
+
+class TestMongoSource(SourceConnectorTests):
+    """The source, of a copy and of the changes after it."""
+
+    connector_class = MongoSourceConnector
+    record_count = 9
+
+    @pytest.fixture(params=["latest", "copy_existing"])
+    def props(self, mongodb: MongoServer, request: pytest.FixtureRequest) -> Mapping[str, str]:
+        name = database_name()
+        with mongodb.client() as client:
+            database = client[name]
+            start = client.admin.command("hello")["operationTime"].time + 1
+            if request.param == "copy_existing":
+                database["b"].insert_many([{"_id": key} for key in (1, 2.5, "text", ObjectId())])
+                database["a"].insert_many([{"_id": key} for key in ({"x": 1}, False, Binary(b"1"), Int64(5), 7)])
+            else:
+                while client.admin.command("hello")["operationTime"].time < start:
+                    database["a"].insert_one({"before": True})
+                    time.sleep(0.05)
+                database["a"].insert_many([{"_id": n} for n in range(5)])
+                database["a"].update_one({"_id": 1}, {"$set": {"n": 1}})
+                database["a"].replace_one({"_id": 1}, {"n": 2})
+                database["a"].delete_one({"_id": 1})
+                database["a"].drop()
+        return {
+            "name": "changes",
+            "connection.uri": f"{mongodb.uri}&serverSelectionTimeoutMS=300",
+            "database": name,
+            "startup.mode": "timestamp" if request.param == "latest" else "copy_existing",
+            "startup.mode.timestamp.start.at.operation.time": str(start),
+            "pipeline": '[{"$match": {"fullDocument.before": null}}]',
+            "poll.max.batch.size": "3",
+            "poll.await.time.ms": "50",
         }
