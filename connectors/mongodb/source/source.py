@@ -171,7 +171,7 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
 
     def _is_lost(self, error: Exception) -> bool:
         has_token = self._position is not None and self._position.token is not None
-        return has_token and getattr(error, "code", None) in _LOST
+        return has_token and (getattr(error, "code", None) in _LOST or "resume token" in str(error))
 
     def _lost(self, error: Exception) -> Exception:
         told = (

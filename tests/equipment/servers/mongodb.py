@@ -58,11 +58,10 @@ def mongod() -> Path:
 class MongoServer:
     """A server that can be killed and started again; a replica set of one member unless it is ``standalone``."""
 
-    def __init__(self, folder: Path, *, standalone: bool = False, oplog_megabytes: int = 64) -> None:
+    def __init__(self, folder: Path, *, standalone: bool = False) -> None:
         self.port = own_port()
         self._folder = folder
         self._is_standalone = standalone
-        self._oplog = oplog_megabytes
         self._process: subprocess.Popen[bytes] | None = None
         (folder / "data").mkdir(parents=True, exist_ok=True)
 
@@ -84,7 +83,7 @@ class MongoServer:
             *("--setParameter", "diagnosticDataCollectionEnabled=false"),
         ]
         if not self._is_standalone:
-            command += ["--replSet", "rs0", "--oplogSize", str(self._oplog)]
+            command += ["--replSet", "rs0", "--oplogSize", "64"]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
