@@ -18,7 +18,7 @@ ROWS ?= 1000000
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics engine cluster rest page mirror race
 
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills bench density thousand docs docs-test clean
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills mongodb-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -108,6 +108,11 @@ spark-deployments: setup
 mirror-kills: KILLS = 30
 mirror-kills: setup
 	@SLUICE_MIRROR_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mirror_kills.py
+
+# From MongoDB by a topic to MongoDB: kills the worker, the tasks and the server; the seed is printed.
+mongodb-kills: KILLS = 20
+mongodb-kills: setup
+	@SLUICE_MONGODB_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mongodb_kills.py
 
 # Makes up so many calls of each operation of the REST API, for principals with few rights.
 fuzz: setup
