@@ -77,7 +77,6 @@ class TestMongoSource(SourceConnectorTests):
     """The source, of a copy and of the changes after it."""
 
     connector_class = MongoSourceConnector
-    record_count = 9
 
     @pytest.fixture(params=["latest", "copy_existing"])
     def props(self, mongodb: MongoServer, request: pytest.FixtureRequest) -> Mapping[str, str]:

@@ -25,6 +25,7 @@ from connect.internals.java.regex import valid_java_regex
 from connectors.mongodb.classes import java_class
 from connectors.mongodb.connection import ConnectionConfig
 from connectors.mongodb.extended_json import parse_array, parse_document
+from connectors.mongodb.source.topics import TopicMapper
 
 __all__ = ["LostToken", "MongoSourceConfig", "StartupMode", "operation_time"]
 
@@ -402,6 +403,15 @@ class MongoSourceConfig(ConnectionConfig):
         own = self.mongo_errors_deadletterqueue_topic_name
         return own or (self.originals.get("errors.deadletterqueue.topic.name") or "").strip()
 
+    def mapper_of_topics(self) -> TopicMapper:
+        """Return what chooses the topics; a ``DataError`` says what is wrong with topic.namespace.map."""
+        return TopicMapper(
+            self.topic_namespace_map,
+            prefix=self.topic_prefix,
+            suffix=self.topic_suffix,
+            separator=self.topic_separator,
+        )
+
     def _schema_errors(self) -> Iterator[ConfigError]:
         from connectors.mongodb.source.schemas import schema_from_avro  # noqa: PLC0415 - it needs the driver
 
@@ -415,9 +425,7 @@ class MongoSourceConfig(ConnectionConfig):
                     yield ConfigRuleError(f"{key} is not usable: {error}", key)
 
     def _topic_errors(self) -> Iterator[ConfigError]:
-        from connectors.mongodb.source.topics import TopicMapper  # noqa: PLC0415 - keeps imports acyclic
-
         try:
-            TopicMapper(self)
+            self.mapper_of_topics()
         except DataError as error:
             yield ConfigRuleError(f"topic.namespace.map is not usable: {error}", "topic.namespace.map")

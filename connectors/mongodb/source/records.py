@@ -13,7 +13,6 @@ from connect.errors import DataError
 from connectors.mongodb.source.config import MongoSourceConfig
 from connectors.mongodb.source.formats import PLAIN, JsonFormat, json_format
 from connectors.mongodb.source.schemas import StructMaker, inferred_schema, schema_from_avro
-from connectors.mongodb.source.topics import TopicMapper
 
 __all__ = ["RecordMaker"]
 
@@ -68,7 +67,7 @@ class RecordMaker:
 
     def __init__(self, config: MongoSourceConfig, partition: Mapping[str, str]) -> None:
         self._partition = partition
-        self._topics = TopicMapper(config)
+        self._topics = config.mapper_of_topics()
         json = json_format(config.output_json_formatter)
         self._key = _output(config.output_format_key.lower(), config.output_schema_key, json)
         inferred = "" if config.output_schema_infer_value else config.output_schema_value

@@ -56,6 +56,7 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
         self._failures = 0
         self._beat_at = time.monotonic()
         self._beat: Offset | None = None
+        self._is_at_end = False
 
     def poll(self) -> list[SourceRecord]:
         from connectors.mongodb.source.stream import StreamReader  # noqa: PLC0415
@@ -72,6 +73,10 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
             return self._heartbeat()
         self._failures = 0
         return self._records(items)
+
+    def drained(self) -> bool:
+        """Return whether the last that was read of the stream is that there are no more changes."""
+        return self._is_at_end
 
     def stop(self) -> None:
         if (reader := getattr(self, "_reader", None)) is not None:
@@ -94,6 +99,7 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
         if passed is not None:
             self.context.pass_offset(self._partition, passed)
         self._offset = items[-1].offset
+        self._is_at_end = items[-1].is_end
         self._position = position_of(self._offset)
         if records:
             self._beat_at = time.monotonic()

@@ -35,6 +35,8 @@ class Item:
 
     event: bytes | None
     offset: dict[str, str]
+    is_end: bool = False
+    """Whether the server has no more changes for now."""
 
 
 class StreamReader:
@@ -143,7 +145,7 @@ class StreamReader:
             token = stream.resume_token
             if token is not None and token != told:
                 told = token
-                yield Item(None, stream_offset(_plain(token)))
+                yield Item(None, stream_offset(_plain(token)), is_end=True)
             elif self._is_stopped:
                 return
 

@@ -8,7 +8,6 @@ from typing import Final
 from connect.errors import DataError
 from connect.internals.java.regex import regex_from_java
 from connectors.mongodb.extended_json import parse_document
-from connectors.mongodb.source.config import MongoSourceConfig
 
 __all__ = ["TopicMapper"]
 
@@ -19,12 +18,11 @@ _MOST_NAMESPACES: Final = 10_000
 class TopicMapper:
     """Chooses topics by namespaces. Raises a ``DataError`` if ``topic.namespace.map`` is not usable."""
 
-    def __init__(self, config: MongoSourceConfig) -> None:
-        self._separator = config.topic_separator
-        self._prefix = f"{config.topic_prefix}{self._separator}" if config.topic_prefix else ""
-        self._suffix = f"{self._separator}{config.topic_suffix}" if config.topic_suffix else ""
-        text = config.topic_namespace_map.strip()
-        given: dict[str, str] = parse_document(text) if text else {}
+    def __init__(self, topics: str, *, prefix: str = "", suffix: str = "", separator: str = ".") -> None:
+        self._separator = separator
+        self._prefix = f"{prefix}{separator}" if prefix else ""
+        self._suffix = f"{separator}{suffix}" if suffix else ""
+        given: dict[str, str] = parse_document(topics) if topics.strip() else {}
         if bad := next((name for name, topic in given.items() if not isinstance(topic, str)), None):
             raise DataError(f"the topic of {bad} is not a text.")
         self._exact = {name: topic for name, topic in given.items() if topic and not name.startswith("/")}

@@ -83,7 +83,7 @@ class MongoServer:
             *("--setParameter", "diagnosticDataCollectionEnabled=false"),
         ]
         if not self._is_standalone:
-            command += ["--replSet", "rs0", "--oplogSize", "64"]
+            command += ["--replSet", "rs0", "--oplogSize", "512"]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
