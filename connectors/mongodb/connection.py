@@ -163,6 +163,9 @@ class ConnectionConfig(HostsConfig):
         except ConnectError as error:
             yield ConfigError("connection.uri", "[hidden]", str(error))
             return
+        if str(parsed["options"].get("w")) == "0":
+            told = "With w=0 the server does not say whether it has written: remove w from the URI"
+            yield ConfigError("connection.uri", "[hidden]", told)
         for host, _ in parsed["nodelist"]:
             try:
                 self.host_rules.check_name(host)
@@ -199,8 +202,8 @@ def _parsed(uri: str) -> Mapping[str, Any]:
     if uri.startswith("mongodb+srv://"):
         # Its hosts are in the DNS, which is asked when the client is made.
         host = partition_hosts(uri).removeprefix("mongodb+srv://")
-        options = [part.partition("=")[0] for part in uri.partition("?")[2].split("&")]
-        return {"nodelist": [(host, None)] if host else [], "options": dict.fromkeys(options, "")}
+        options = dict(part.partition("=")[::2] for part in uri.partition("?")[2].split("&"))
+        return {"nodelist": [(host, None)] if host else [], "options": options}
     try:
         return parse_uri(uri, validate=True, warn=False)
     except (PyMongoError, ValueError, TypeError) as error:

@@ -22,6 +22,7 @@ from connect.errors import ConfigError, DataError
 from connectors.mongodb.classes import class_named, java_class, java_classes
 from connectors.mongodb.connection import ConnectionConfig
 from connectors.mongodb.extended_json import parse_array
+from connectors.mongodb.sink.date_pattern import DatePattern
 
 __all__ = ["Delivery", "MongoSinkConfig", "renamings"]
 
@@ -393,6 +394,11 @@ class MongoSinkConfig(ConnectionConfig):
             yield ConfigRuleError(
                 f"{strategy} cannot write to time series: remove writemodel.strategy.", "writemodel.strategy"
             )
+        try:
+            DatePattern(self.timeseries_timefield_auto_convert_date_format)
+        except ValueError as error:
+            key = "timeseries.timefield.auto.convert.date.format"
+            yield ConfigError(key, self.timeseries_timefield_auto_convert_date_format, str(error))
         if self.delivery is Delivery.EXACTLY_ONCE:
             yield ConfigRuleError(
                 "MongoDB does not write to time series in transactions: remove delivery=exactly-once, or "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bson.datetime_ms import DatetimeMS
 from pymongo.errors import CollectionInvalid, OperationFailure
 
-from connect.errors import ConfigError, ConnectError
+from connect.errors import ConnectError
 from connectors.mongodb.sink.config import MongoSinkConfig
 from connectors.mongodb.sink.date_pattern import DatePattern
 from connectors.mongodb.sink.documents import Document
@@ -27,11 +27,7 @@ def time_converter(config: MongoSinkConfig) -> Callable[[Document], None] | None
     name = config.timeseries_timefield
     if not (name and config.timeseries_timefield_auto_convert):
         return None
-    try:
-        pattern = DatePattern(config.timeseries_timefield_auto_convert_date_format)
-    except ValueError as error:
-        key = "timeseries.timefield.auto.convert.date.format"
-        raise ConfigError(key, config.timeseries_timefield_auto_convert_date_format, str(error)) from error
+    pattern = DatePattern(config.timeseries_timefield_auto_convert_date_format)
 
     def convert(document: Document) -> None:
         value = document.get(name)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bson import decode
 from bson.codec_options import CodecOptions
@@ -29,8 +28,7 @@ _LONGEST_AWAIT_MS: Final = 1000
 _RAW: Final[CodecOptions[Any]] = CodecOptions(document_class=RawBSONDocument)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """An event and the offset after it; without an event, the position that was reached."""
 
     event: bytes | None
@@ -113,8 +111,10 @@ class StreamReader:
         # After an invalidation the stream is opened again behind it: nothing is lost between.
         while True:
             with self._opened(token) as stream:
+                item = None
                 for item in self._changes(stream):
                     yield item
+                if item is not None:
                     token = parse_document(item.offset["_id"])
 
     def _is_copy(self, position: Position | None) -> bool:
@@ -140,12 +140,12 @@ class StreamReader:
         while stream.alive:
             event = stream.try_next()
             if event is not None:
-                yield Item(event.raw, stream_offset(_plain(event["_id"])))
+                yield Item(event.raw, stream_offset(event["_id"]))
                 continue
             token = stream.resume_token
             if token is not None and token != told:
                 told = token
-                yield Item(None, stream_offset(_plain(token)), is_end=True)
+                yield Item(None, stream_offset(token), is_end=True)
             elif self._is_stopped:
                 return
 
