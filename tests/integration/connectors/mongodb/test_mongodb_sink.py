@@ -22,6 +22,7 @@ from connect.testing.sink_run import SinkTaskRun, TopicLog
 from connectors.mongodb import MongoSinkConnector, MongoSinkTask
 from equipment.growth import assert_grows_evenly
 from equipment.mongodb_records import SINK, record, records
+from equipment.proofs import thorough
 from equipment.servers.mongodb import MongoServer
 
 pytestmark = pytest.mark.integration
@@ -358,7 +359,7 @@ def test_a_task_that_was_overtaken_writes_nothing(mongodb: MongoServer, document
 
 
 @pytest.mark.growth
-@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
+@pytest.mark.parametrize("delivery", ["at-least-once", *thorough("exactly-once")])
 def test_many_refused_documents_cost_a_small_multiple(delivery: str, sink: Sink, documents: Documents) -> None:
     documents.orders.create_index("n", unique=True)
     documents.orders.insert_one({"_id": "there", "n": 1})

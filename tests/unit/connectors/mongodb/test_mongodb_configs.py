@@ -11,7 +11,8 @@ from connect.config import Config
 from connectors.mongodb import MongoSinkConfig, MongoSourceConfig
 from connectors.mongodb.source.positions import position_of, source_partition
 
-ENUM = '{"type": "record", "name": "r", "fields": [{"name": "e", "type": {"type": "enum", "name": "e", "symbols": ["A"]}}]}'
+_ENUM = '{"type": "enum", "name": "e", "symbols": ["A"]}'
+ENUM = f'{{"type": "record", "name": "r", "fields": [{{"name": "e", "type": {_ENUM}}}]}}'
 SINK = {"topics": "orders", "database": "shop"}
 
 
