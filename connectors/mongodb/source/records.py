@@ -123,14 +123,17 @@ class RecordMaker:
         )
 
     def _topic(self, event: Mapping[str, Any]) -> str | None:
-        namespace = event.get("ns")
-        database = namespace.get("db") if isinstance(namespace, Mapping) else None
-        if not isinstance(database, str):
+        try:
+            namespace = event["ns"]
+            database = namespace["db"]
+        except (KeyError, TypeError) as error:
             if event.get("operationType") == "invalidate":
                 return None
-            raise DataError("The event has no ns.db, which names the topic: do not remove it by the pipeline.")
-        collection = namespace.get("coll") if isinstance(namespace, Mapping) else None
-        return self._topics.topic(database, collection if isinstance(collection, str) else "")
+            raise DataError(
+                "The event has no ns.db, which names the topic: do not remove it by the pipeline."
+            ) from error
+        collection = namespace.get("coll", "")
+        return self._topics.topic(str(database), str(collection))
 
     def _made_key(self, event: Mapping[str, Any]) -> tuple[Schema, Any]:
         if self._keys_are_events:
