@@ -18,7 +18,7 @@ ROWS ?= 1000000
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race
 
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills mongodb-kills bench density thousand docs docs-test clean
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills cdc-kills mongodb-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -103,6 +103,12 @@ lake-scale: setup
 # Connectors that Spark runs on YARN, and with a packed environment: three minutes, and some packages of PyPI.
 spark-deployments: setup
 	@SLUICE_SPARK_DEPLOYMENTS=1 $(BIN)/pytest -s tests/integration/connectors/test_spark_deployments.py
+
+# Kills the workers, tasks and database of change data capture: SLUICE_CDC_SEED=... make cdc-kills DATABASE=postgresql
+cdc-kills: KILLS = 30
+cdc-kills: DATABASE = postgresql
+cdc-kills: setup
+	@SLUICE_CDC_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_cdc_kills.py -k $(DATABASE)
 
 # Kills a mirror's workers, tasks and both of its brokers; the seed is printed: SLUICE_MIRROR_SEED=... make mirror-kills
 mirror-kills: KILLS = 30

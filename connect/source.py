@@ -196,6 +196,13 @@ class SourceTask(Task[C], Generic[C]):
         a little per record, so it is called only for tasks that override it.
         """
 
+    def stored(self, offsets: Sequence[tuple[Offset, Offset]]) -> None:
+        """React to source offsets having been stored, with their partitions; does nothing by default.
+
+        For a source that may be told how far it is read, such as a log that is kept until then. Each is the newest of
+        its partition, and may be one that was passed without a record. Called before :meth:`commit`.
+        """
+
     def commit(self) -> None:
         """React to offsets having been committed; does nothing by default."""
 

@@ -17,6 +17,7 @@ from connect.errors import ConnectError
 from connect.internals.jvm.home import sluice_home
 from connect.internals.jvm.jars import read_lock, resolve_jars
 from connect.internals.jvm.java import find_java
+from equipment.change_data import captured_database
 from equipment.examples import register_profiles
 from equipment.proofs import thorough
 from equipment.schedule import UNKNOWN, Durations, UnitScheduling, in_turn, read_durations, unit_of
@@ -421,6 +422,13 @@ def _mongodb(*, standalone: bool) -> Iterator[MongoServer]:
 def postgresql(postgresql_server: Server) -> Iterator[Database]:
     """An empty database of PostgreSQL for this test."""
     with new_database(postgresql_server) as database:
+        yield database
+
+
+@pytest.fixture
+def captured(postgresql_server: Server) -> Iterator[Database]:
+    """An empty database of PostgreSQL whose changes are captured."""
+    with captured_database(postgresql_server) as database:
         yield database
 
 

@@ -44,8 +44,11 @@ class SourceTaskRun:
         for record in found:
             self.task.commit_record(record)
         self.offsets.keep(found)
-        for partition, offset in self.context.take_passed():
+        passed = self.context.take_passed()
+        for partition, offset in passed:
             self.offsets.put(partition, offset)
+        if stored := [*((record.source_partition, record.source_offset) for record in found), *passed]:
+            self.task.stored(list({str(partition): (partition, offset) for partition, offset in stored}.values()))
         if found:
             self.task.commit()
         return found

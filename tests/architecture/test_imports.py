@@ -64,7 +64,7 @@ DOORS: Final = {
     ],
     "prometheus_client": ["worker", "rest"],
     "numpy": ["connectors/spark"],
-    "psycopg": ["connect/kits/sql"],
+    "psycopg": ["connect/kits/sql", "connectors/cdc/postgresql"],
     "py4j": ["connectors/spark"],
     "pyarrow": ["connect/data", "connectors", "converters"],
     "pymongo": ["connectors/mongodb"],

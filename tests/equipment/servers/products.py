@@ -88,6 +88,8 @@ class _PostgreSQL:
             "full_page_writes": "off",
             "wal_level": "logical",
             "max_connections": "200",
+            "max_replication_slots": "60",
+            "max_wal_senders": "60",
             "timezone": "UTC",
             "log_timezone": "UTC",
         }

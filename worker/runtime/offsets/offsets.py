@@ -145,7 +145,7 @@ class OffsetCommitter:
         writer: OffsetWriter,
         submitted: SubmittedRecords,
         before_commit: Callable[[], None],
-        on_commit: Callable[[], None],
+        on_commit: Callable[[messages.OffsetPairs], None],
         timings: Timings,
         *,
         interval: float,
@@ -202,7 +202,7 @@ class OffsetCommitter:
             return False
         self._reported = True
         if not self._waiting:
-            self._tell_committed()
+            self._tell_committed([])
             return False
         self._under_way = True
         self._begun = time.monotonic()
@@ -219,9 +219,9 @@ class OffsetCommitter:
             self._under_way = False
             if outcome.error is not None:
                 return self._put_off(outcome.error)
-            self._waiting = {}
+            stored, self._waiting = offset_pairs(self._waiting.values()), {}
             self._timings.committed(time.monotonic() - self._begun)
-            self._tell_committed()
+            self._tell_committed(stored)
         elif time.monotonic() >= self._deadline:
             self._under_way = False
             return self._put_off(f"nothing was heard of them within {self._timeout:g} s")
@@ -232,9 +232,9 @@ class OffsetCommitter:
         logger.warning("Offsets were not committed; the next commit will include them: %s", reason)
         return False
 
-    def _tell_committed(self) -> None:
+    def _tell_committed(self, stored: messages.OffsetPairs) -> None:
         try:
-            self._on_commit()
+            self._on_commit(stored)
         except Exception:
             # The commit has already happened, so nothing is wrong with the records.
             logger.exception("The task's commit failed")

@@ -6,12 +6,12 @@ The other way, in one transaction with the records, is :mod:`worker.runtime.sour
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError
 
-from connect.data import SourceRecord
+from connect.data import Offset, SourceRecord
 from connect.errors import ConnectError
 from connect.internals.delivery.delivery import Delivery
 from connect.internals.delivery.submissions import Submission, SubmittedRecords
@@ -82,8 +82,11 @@ class ToldTask:
         self._task = task
         self._watch = watch
 
-    def commit(self) -> None:
-        """See :meth:`connect.source.SourceTask.commit`."""
+    def commit(self, stored: Sequence[tuple[Offset, Offset]]) -> None:
+        """See :meth:`connect.source.SourceTask.stored` and :meth:`connect.source.SourceTask.commit`."""
+        if stored:
+            with self._watch.call("stored"):
+                self._task.stored(stored)
         with self._watch.call("commit"):
             self._task.commit()
 

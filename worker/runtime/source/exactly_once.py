@@ -104,10 +104,11 @@ class TransactionOffsets:
         """Whether they are acknowledged; ``None`` while that is unknown."""
         return self._writer.outcome()
 
-    def committed(self) -> None:
-        """Note that Kafka has committed the offsets, and pass them on."""
+    def committed(self) -> messages.OffsetPairs:
+        """Note that Kafka has committed the offsets, pass them on, and return them."""
         self._submissions = {}
         self._on_commit(self._written)
+        return self._written
 
 
 class ExactlyOnce:
@@ -269,7 +270,7 @@ class ExactlyOnce:
             # All records were left out: their offsets wait for a transaction with records.
             self._flush_reports()
             self._tell_records()
-            self._tell_committed()
+            self._tell_committed([])
             return
         self._torn = True
         self._flush_reports()
@@ -284,9 +285,9 @@ class ExactlyOnce:
         self._sizes.add(self._size)
         self._size, self._owes_offsets, self._torn = 0, False, False
         self._passed_at = None
-        self._offsets.committed()
+        stored = self._offsets.committed()
         self._tell_records()
-        self._tell_committed()
+        self._tell_committed(stored)
 
     def _flush_reports(self) -> None:
         """Report the records that were left out before their offsets are passed (invariant I4)."""
@@ -319,9 +320,9 @@ class ExactlyOnce:
         told, self._untold = self._untold, []
         tell_records(self._task, told)
 
-    def _tell_committed(self) -> None:
+    def _tell_committed(self, stored: messages.OffsetPairs) -> None:
         try:
-            self._task.commit()
+            self._task.commit(stored)
         except Exception:
             # The commit has already happened, so nothing is wrong with the records.
             logger.exception("The task's commit failed")

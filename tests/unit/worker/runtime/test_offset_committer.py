@@ -34,7 +34,9 @@ class Writer:
 @pytest.mark.parametrize("at_once", [True, False], ids=["answered", "to be answered"])
 def test_at_the_end_an_outcome_is_waited_for_only_if_it_is_not_there_yet(at_once: bool) -> None:
     writer, submitted = Writer(at_once=at_once), SubmittedRecords()
-    committer = OffsetCommitter(writer, submitted, lambda: None, lambda: None, Timings(0.0), interval=0.0, timeout=60.0)
+    committer = OffsetCommitter(
+        writer, submitted, lambda: None, lambda _: None, Timings(0.0), interval=0.0, timeout=60.0
+    )
     submitted.submit(b"p", Submission({"file": "f"}, {"line": 1}, 0))
     committer.advance()
     submitted.submit(b"p", Submission({"file": "f"}, {"line": 2}, 0))

@@ -1,0 +1,373 @@
+"""One connected run of the connector: it opens the connections, decides where to go on, reads rows, and streams.
+
+A run ends with the first error. The next one goes on at the position of this one, or begins the snapshot again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from connect.data import Offset, SourceRecord
+from connect.errors import ConnectError, RetriableError
+from connect.kits.cdc.envelope import ChangeEvents
+from connect.kits.cdc.table_schemas import TableSchema, TableSchemas
+from connect.kits.cdc.tables import Table
+from connect.kits.cdc.transactions import TransactionMetadata
+from connectors.cdc.postgresql.catalog import CapturedTable, Catalog, captured_tables
+from connectors.cdc.postgresql.checks import without_identity
+from connectors.cdc.postgresql.config import PostgresConfig, replica_identities
+from connectors.cdc.postgresql.connection import conninfo, open_session
+from connectors.cdc.postgresql.dialect import PostgresDialect
+from connectors.cdc.postgresql.offsets import Position, format_lsn
+from connectors.cdc.postgresql.pgoutput import Relation, split_of
+from connectors.cdc.postgresql.publications import named, publication_steps, read_publication
+from connectors.cdc.postgresql.replication import CreatedSlot, ReplicationConnection, quoted
+from connectors.cdc.postgresql.slots import Plan, SlotState, check_slot, gap, plan, read_slot
+from connectors.cdc.postgresql.snapshot import RowReader, Snapshot, begin_snapshot, ordered, snapshot_tables
+from connectors.cdc.postgresql.stream import ChangeStream, StreamedTable, StreamNames
+
+__all__ = ["Capture", "CaptureParts"]
+
+logger = logging.getLogger(__name__)
+
+_MESSAGES_FROM: Final = 140_000
+_FAILOVER_FROM: Final = 170_000
+_TEMPORARY_SUFFIX: Final = "_snapshot"
+_LONGEST_NAME: Final = 63
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureParts:
+    """What the runs of a task share."""
+
+    config: PostgresConfig
+    names: StreamNames
+    dialect: PostgresDialect
+    schemas: TableSchemas
+    events: ChangeEvents
+    partition: Offset
+    metadata: TransactionMetadata | None
+
+
+class Capture:
+    """A run. Used by the task's thread alone; call :meth:`close` in any case."""
+
+    def __init__(self, parts: CaptureParts, position: Position | None) -> None:
+        self._parts = parts
+        self._config = parts.config
+        self._start_position = position
+        self._session = open_session(parts.config)
+        self._replication: ReplicationConnection | None = None
+        self._stream: ChangeStream | None = None
+        self._snapshot: Snapshot | None = None
+        self._after_snapshot: Position | None = None
+        self._streams_at = 0.0
+        self._catalog = Catalog(self._session, parts.config.database_dbname)
+        self._confirmed_lsn = 0
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    # -- opening -----------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        config, position = self._config, self._start_position
+        if self._parts.dialect.database_money_digits is None:
+            self._parts.dialect.database_money_digits = self._money_digits()
+        self._replication = replication = ReplicationConnection(conninfo(config, replication=True))
+        self._identity = replication.identify()
+        everything = self._catalog.tables()
+        self._captured = self._chosen(everything)
+        slot = read_slot(self._session, config.slot_name)
+        missing = None
+        if position is not None and not position.is_snapshot:
+            missing = gap(position, slot, self._identity, config.slot_name, replication.timeline_history)
+        decided = plan(config, position, missing)
+        if slot is not None and decided.streams:
+            check_slot(slot, config.database_dbname)
+        if decided.missing is not None:
+            logger.warning("Changes since the stored offset are missing: %s. Going on without them.", decided.missing)
+        if decided.streams:
+            self._set_replica_identities()
+            self._prepare_publication(everything)
+            self._warn_of_identities()
+        self._streams = decided.streams
+        if decided.reads_rows:
+            self._begin_snapshot(decided, slot)
+        elif decided.streams:
+            self._begin_stream(slot, None if missing is not None else position)
+
+    def _chosen(self, everything: Sequence[CapturedTable]) -> list[CapturedTable]:
+        config = self._config
+        captured = captured_tables(
+            everything, config.table_filter(), config.schema_filter(), via_root=config.publish_via_partition_root
+        )
+        most = config.guardrail_collections_max
+        if most and len(captured) > most:
+            told = (
+                f"{len(captured)} tables are captured, and guardrail.collections.max allows {most}: name fewer in "
+                "table.include.list, or raise the limit."
+            )
+            if config.guardrail_collections_limit_action == "fail":
+                raise ConnectError(told)
+            logger.warning("%s", told)
+        return captured
+
+    def _money_digits(self) -> int:
+        """Return the digits after the point of the database's currency, which its own locale shows."""
+        with open_session(self._config, keeps_locale=True) as session:
+            row = session.execute("SELECT '1'::money::text").fetchone()
+        digits = re.search(r"1[.,](\d+)", row[0] if row else "")
+        return len(digits[1]) if digits else 0
+
+    def _set_replica_identities(self) -> None:
+        for pattern, identity in replica_identities(self._config.replica_identity_autoset_values):
+            for table in self._captured:
+                is_index = identity.lower().startswith("index")
+                if pattern.fullmatch(str(table.id)) and (is_index or table.identity != identity[0].lower()):
+                    self._run(f"ALTER TABLE {named(table.id)} REPLICA IDENTITY {_identity_clause(identity)};")
+
+    def _warn_of_identities(self) -> None:
+        """Tell of tables whose updates the server now refuses: whoever writes to them will see the error."""
+        named_anew = replica_identities(self._config.replica_identity_autoset_values)
+        for table in without_identity(self._captured):
+            if not any(pattern.fullmatch(str(table.id)) for pattern, _ in named_anew):
+                logger.warning(
+                    "Table %s has no primary key and no replica identity: PostgreSQL refuses to update and delete its "
+                    "rows while it is published. Run ALTER TABLE %s REPLICA IDENTITY FULL; or set "
+                    "replica.identity.autoset.values.",
+                    table.id,
+                    named(table.id),
+                )
+
+    def _prepare_publication(self, everything: Sequence[CapturedTable]) -> None:
+        config = self._config
+        state = read_publication(self._session, config.publication_name)
+        steps = publication_steps(
+            config.publication_name,
+            config.publication_autocreate_mode,
+            state,
+            self._captured,
+            everything,
+            via_root=config.publish_via_partition_root,
+            skipped=config.skipped(),
+        )
+        for statement in steps:
+            self._run(statement)
+
+    def _run(self, statement: str) -> None:
+        """Run a statement that changes the database; a missing right is an error that shows it."""
+        import psycopg  # noqa: PLC0415 - psycopg is loaded only where it is used
+
+        logger.info("Running %s", statement)
+        try:
+            self._session.execute(statement.encode())
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise ConnectError(
+                f"{self._config.database_user} may not run {statement} ({str(error).splitlines()[0]}). Have it run by "
+                "a superuser or the owner of the tables. A publication for all tables needs a superuser: with "
+                "publication.autocreate.mode=filtered it is made for the captured tables alone."
+            ) from error
+
+    # -- the snapshot ------------------------------------------------------------------------------------------
+
+    def _begin_snapshot(self, decided: Plan, slot: SlotState | None) -> None:
+        config = self._config
+        if config.snapshot_delay_ms:
+            time.sleep(min(config.snapshot_delay_ms / 1000, 30))
+        created = self._export(slot) if decided.streams else None
+        include = config.snapshot_filter()
+        chosen = ordered(
+            [table for table in self._captured if include(str(table.id))], config.snapshot_tables_order_by_row_count
+        )
+        point = begin_snapshot(
+            self._session,
+            created.snapshot if created else None,
+            created.consistent_lsn if created else None,
+            locks_ms=config.snapshot_lock_timeout_ms if config.snapshot_locking_mode == "shared" else None,
+            tables=[named(table.id) for table in chosen],
+        )
+        # The session has the snapshot now: whoever exported it, and a temporary slot, may go.
+        self._close_replication()
+        reader = RowReader(self._parts.names, self._parts.events, point, self._identity)
+        tables = snapshot_tables(self._catalog, chosen, self._schema, config.select_overrides())
+        self._snapshot = Snapshot(self._session, tables, reader)
+        self._after_snapshot = Position.from_offset(reader.offset(is_complete=True))
+
+    def _export(self, slot: SlotState | None) -> CreatedSlot:
+        """Return a slot with an exported snapshot: the connector's own if it is new, otherwise a temporary one."""
+        replication, config = self._need_replication(), self._config
+        if slot is None:
+            return self._created(config.slot_name, exports=True)
+        name = config.slot_name[: _LONGEST_NAME - len(_TEMPORARY_SUFFIX)] + _TEMPORARY_SUFFIX
+        return replication.create_slot(name, exports=True, is_temporary=True)
+
+    def _created(self, name: str, *, exports: bool) -> CreatedSlot:
+        replication, config = self._need_replication(), self._config
+        logger.info("Creating the replication slot %s.", name)
+        return replication.create_slot(name, exports=exports, is_failover=config.slot_failover)
+
+    # -- the stream --------------------------------------------------------------------------------------------
+
+    def _begin_stream(self, slot: SlotState | None, position: Position | None) -> None:
+        config, replication = self._config, self._need_replication()
+        if slot is None:
+            created = self._created(config.slot_name, exports=False)
+            position = position or Position(created.consistent_lsn, is_after_snapshot=True)
+        elif position is None:
+            position = Position(slot.confirmed_lsn, is_after_snapshot=True)
+        if slot is not None and config.slot_failover and not slot.is_failover and replication.version >= _FAILOVER_FROM:
+            replication.execute(f"ALTER_REPLICATION_SLOT {quoted(config.slot_name)} (FAILOVER true)")
+        parts = self._parts
+        self._stream = ChangeStream(
+            parts.names,
+            parts.events,
+            self._looked_up,
+            position,
+            parts.partition,
+            identity=self._identity,
+            metadata=parts.metadata,
+            prefixes=config.prefix_filter(),
+        )
+        options = {"proto_version": "1", "publication_names": quoted(config.publication_name)}
+        if replication.version >= _MESSAGES_FROM:
+            options["messages"] = "true"
+        replication.start(config.slot_name, position.commit_lsn or 0, options | config.stream_options())
+        self._confirmed_lsn = (slot.confirmed_lsn if slot else None) or 0
+        logger.info("Streaming changes from %s.", format_lsn(position.commit_lsn or 0))
+
+    def _looked_up(self, relation: Relation) -> StreamedTable:
+        """Return a table of the stream as the configuration wants it."""
+        config = self._config
+        name = f"{relation.schema}.{relation.table}"
+        split = split_of(len(relation.columns))
+        is_captured = config.schema_filter()(relation.schema) and config.table_filter()(name)
+        if not is_captured:
+            return StreamedTable(name, None, split, relation.schema, relation.table, has_old_key=False)
+        self._catalog.forget_types()
+        schema = self._schema(self._catalog.streamed(relation))
+        sent = {column.name for column in relation.columns if column.is_key}
+        keys = {schema.table.columns[column.place].name for column in schema.key_columns}
+        return StreamedTable(name, schema, split, relation.schema, relation.table, has_old_key=keys <= sent)
+
+    def _schema(self, table: Table) -> TableSchema:
+        return self._parts.schemas.of(table)
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def fill(self, records: list[SourceRecord], limit: int, until: float) -> None:
+        """Add the next records, up to about a number of them, and until a monotonic time."""
+        if self._snapshot is not None:
+            records += self._snapshot.poll(limit)
+            if not self._snapshot.is_done:
+                return
+            self._finish_snapshot()
+            return
+        if self._stream is None or self._replication is None:
+            return
+        self._stream.out = records
+        receive, handle = self._replication.receive, self._stream.handle
+        count = 0
+        while len(records) < limit:
+            message = receive()
+            if message is None:
+                return
+            handle(message)
+            count += 1
+            if not count & 255 and time.monotonic() >= until:
+                return
+
+    def _finish_snapshot(self) -> None:
+        self._snapshot = None
+        if self._streams:
+            self._replication = ReplicationConnection(conninfo(self._config, replication=True))
+            self._begin_stream(read_slot(self._session, self._config.slot_name), self._after_snapshot)
+
+    def position(self) -> Position | None:
+        """Return where the next run goes on: None while the first snapshot is not complete."""
+        if self._stream is not None:
+            return self._stream.position()
+        return self._after_snapshot if self._snapshot is None else self._start_position
+
+    def idle_offset(self) -> Offset | None:
+        """Return the offset of what the server has sent, if all of it is passed on and it is ahead; otherwise None."""
+        if self._stream is None or self._replication is None:
+            return None
+        return self._stream.pass_to(self._replication.received_lsn)
+
+    def confirm(self, position: Position | None) -> None:
+        """Tell the server how far changes are stored, or only that the connector is alive."""
+        if self._replication is None or not self._replication.is_streaming:
+            return
+        if position is not None and not position.is_snapshot and position.commit_lsn is not None:
+            self._confirmed_lsn = max(self._confirmed_lsn, position.commit_lsn)
+        self._replication.confirm(self._confirmed_lsn)
+
+    @property
+    def socket(self) -> int | None:
+        """The descriptor that is readable when there may be changes."""
+        return self._replication.socket if self._replication is not None and self._stream is not None else None
+
+    @property
+    def wants_reply(self) -> bool:
+        """Whether the server waits for a sign of life."""
+        return self._replication is not None and self._replication.wants_reply
+
+    @property
+    def stream(self) -> ChangeStream | None:
+        """The stream, once it has begun."""
+        return self._stream
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot, while it runs."""
+        return self._snapshot
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether there is nothing more to read: the snapshot is done, and no stream follows."""
+        return self._snapshot is None and self._stream is None
+
+    def slot_state(self) -> SlotState | None:
+        """Return the state of the slot now."""
+        return read_slot(self._session, self._config.slot_name)
+
+    def execute(self, statement: str) -> None:
+        """Run a statement of the user's."""
+        self._session.execute(statement.encode())
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._close_replication()
+        self._session.close()
+
+    def drop_slot(self) -> None:
+        """Drop the slot, as ``slot.drop.on.stop`` asks."""
+        self._close_replication()
+        with open_session(self._config) as session:
+            session.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s",
+                (self._config.slot_name,),
+            )
+
+    def _need_replication(self) -> ReplicationConnection:
+        if self._replication is None:
+            raise RetriableError("The replication connection is closed.")
+        return self._replication
+
+    def _close_replication(self) -> None:
+        if self._replication is not None:
+            self._replication.close()
+            self._replication = None
+
+
+def _identity_clause(identity: str) -> str:
+    word, _, index = identity.partition(" ")
+    return f"USING INDEX {quoted(index.strip())}" if word.upper() == "INDEX" else word.upper()

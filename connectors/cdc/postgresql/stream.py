@@ -1,0 +1,448 @@
+"""The stream of changes: messages of ``pgoutput`` become records, each with the position after it.
+
+Pure: messages go in, records come out. Relations are looked up by a function that may ask the catalog.
+
+================================================  ===============================================================
+kill -9 here                                      then
+================================================  ===============================================================
+before the records are acknowledged by Kafka      the server sends their transaction again, and the events that
+                                                  the stored position counts are passed over: nothing is lost;
+                                                  doubled are those after it, or none with exactly-once support
+between the acknowledgement and the commit of     the same
+the offset
+after the offset's commit, before the slot is     the stored offset is ahead of the slot: the server is asked to
+told                                              start there
+while the slot is told                            the same; the slot is never ahead of a stored offset
+================================================  ===============================================================
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from connect.data import Offset, Schema, SourceRecord
+from connect.errors import ConnectError
+from connect.kits.cdc.envelope import ChangeEvents, Operation, source_schema
+from connect.kits.cdc.filters import NameFilter
+from connect.kits.cdc.table_schemas import UNAVAILABLE, TableSchema
+from connect.kits.cdc.transactions import BLOCK_SCHEMA, TransactionMetadata
+from connectors.cdc.postgresql import pgoutput
+from connectors.cdc.postgresql.offsets import Position, ServerIdentity, format_lsn, identity_of
+from connectors.cdc.postgresql.replication import PAYLOAD
+
+__all__ = ["SOURCE_SCHEMA", "ChangeStream", "StreamNames", "StreamedTable"]
+
+SOURCE_SCHEMA: Final = source_schema(
+    "io.debezium.connector.postgresql.Source",
+    {
+        "schema": Schema.string(),
+        "table": Schema.string(),
+        "txId": Schema.int64(optional=True),
+        "lsn": Schema.int64(optional=True),
+        "xmin": Schema.int64(optional=True),
+        "origin": Schema.string(optional=True),
+        "origin_lsn": Schema.int64(optional=True),
+    },
+)
+_MESSAGE_KEY: Final = Schema.struct(
+    {"prefix": Schema.string(optional=True)}, name="io.debezium.connector.postgresql.MessageKey"
+)
+_MESSAGE_VALUE: Final = Schema.struct(
+    {
+        "op": Schema.string(),
+        "ts_ms": Schema.int64(optional=True),
+        "source": SOURCE_SCHEMA,
+        "transaction": BLOCK_SCHEMA,
+        "message": Schema.struct(
+            {"prefix": Schema.string(optional=True), "content": Schema.bytes(optional=True)},
+            optional=True,
+            name="io.debezium.connector.postgresql.Message",
+        ),
+    },
+    name="io.debezium.connector.postgresql.MessageValue",
+)
+_POSITION: Final = struct.Struct(">Q")
+_OID: Final = struct.Struct(">I")
+_NEW: Final = ord("N")
+_OLD: Final = ord("O")
+_MESSAGES: Final = "message"
+"""The last part of the topic of logical messages, and their name in the metadata of transactions."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedTable:
+    """A version of a table in the stream; ``schema`` is None if the table is not captured.
+
+    ``has_old_key`` says whether an old row that is sent without its other columns has all columns of the key.
+    """
+
+    name: str
+    schema: TableSchema | None
+    split: pgoutput.Split
+    table_schema: str
+    table: str
+    has_old_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNames:
+    """What records are named by: the connector's version and name, the database, and the topic of messages."""
+
+    version: str
+    prefix: str
+    database: str
+    message_topic: str
+
+
+class ChangeStream:
+    """Turns the messages of a stream into records, which it adds to ``out``, and knows its position.
+
+    ``position`` is where the stream starts: at the end of its whole transaction. What is already sent of the next is
+    passed over.
+    """
+
+    def __init__(
+        self,
+        names: StreamNames,
+        events: ChangeEvents,
+        look_up: Callable[[pgoutput.Relation], StreamedTable],
+        position: Position,
+        partition: Offset,
+        *,
+        identity: ServerIdentity | None = None,
+        metadata: TransactionMetadata | None = None,
+        prefixes: NameFilter,
+    ) -> None:
+        self._names = names
+        self._events = events
+        self._look_up = look_up
+        self._partition = partition
+        self._metadata = metadata
+        self._prefixes = prefixes
+        self._identity = dict(identity_of(identity))
+        self._server = identity
+        self._tables: dict[int, StreamedTable] = {}
+        self.out: list[SourceRecord] = []
+        self._sink = self.out
+        self.xmin: int | None = None
+        self.transactions = 0
+        self.last_event_us: int | None = None
+        self._commit_lsn = position.commit_lsn
+        self._seen_commit_lsn = None if position.is_after_snapshot else position.commit_lsn
+        self._resume = position if position.xid is not None else None
+        self._lsn = position.event_lsn
+        self._count = position.events
+        self._begun: pgoutput.Begin | None = None
+        self._origin: tuple[str, int] | None = None
+        self._times: tuple[int, int, int] = (0, 0, 0)
+        self._last_offset: Offset = {}
+        if position.commit_lsn is not None:
+            self._last_offset = self._whole_offset(position.commit_lsn, None, None)
+        self._handlers: Mapping[int, Callable[[bytes], None]] = {
+            ord("B"): self._begin,
+            ord("C"): self._commit,
+            ord("I"): self._insert,
+            ord("U"): self._update,
+            ord("D"): self._delete,
+            ord("R"): self._relation,
+            ord("T"): self._truncate,
+            ord("M"): self._message,
+            ord("O"): self._set_origin,
+        }
+
+    def handle(self, data: bytes) -> None:
+        """Take a message of the stream."""
+        handler = self._handlers.get(data[PAYLOAD])
+        if handler is not None:
+            handler(data)
+
+    @property
+    def is_between_transactions(self) -> bool:
+        """Whether the last transaction is whole."""
+        return self._begun is None
+
+    def position(self) -> Position:
+        """Return the position after all records that were made."""
+        if self._resume is not None:
+            return self._resume
+        xid = self._begun.xid if self._begun is not None and self._count else None
+        if xid is None:
+            return Position(self._commit_lsn, identity=self._server)
+        return Position(self._commit_lsn, self._lsn, self._count, xid, identity=self._server)
+
+    def offset(self) -> Offset:
+        """Return the offset after all records that were made."""
+        return self._last_offset
+
+    def pass_to(self, lsn: int) -> Offset | None:
+        """Move on to a position before which nothing is left to send; return its offset, None if it is not ahead.
+
+        Allowed between transactions only, and only for a position up to which the server has sent everything.
+        """
+        if self._begun is not None or (self._commit_lsn is not None and lsn <= self._commit_lsn):
+            return None
+        self._resume = None
+        self._commit_lsn = lsn
+        self._last_offset = self._whole_offset(lsn, None, time.time_ns() // 1000)
+        return self._last_offset
+
+    # -- transactions ----------------------------------------------------------------------------------------------
+
+    def _begin(self, data: bytes) -> None:
+        begun = pgoutput.begin(data, PAYLOAD + 1)
+        self._begun = begun
+        self._origin = None
+        self._lsn = self._count = 0
+        at = begun.at_us
+        self._times = (at // 1000, at, at * 1000)
+        if self._resume is not None and self._resume.xid != begun.xid:
+            if self._resume.commit_lsn is not None:
+                # The transaction that was begun is no longer published: nothing of this one was sent.
+                self._resume = None
+            else:
+                self._metadata_begins(data)
+                return
+        if self._resume is None:
+            self._metadata_begins(data)
+        elif self._metadata is not None:
+            self._metadata.begin("", 0, {})
+
+    def _metadata_begins(self, data: bytes) -> None:
+        if self._metadata is not None:
+            identifier = self._transaction_id(self._start(data))
+            self.out.append(self._metadata.begin(identifier, self._times[0], self._last_offset))
+
+    def _commit(self, data: bytes) -> None:
+        done = pgoutput.commit(data, PAYLOAD + 1)
+        begun = self._begun
+        if self._resume is not None and begun is not None and self._resume.xid == begun.xid:
+            self._resume = None
+        xid = None if begun is None else begun.xid
+        self._commit_lsn = self._seen_commit_lsn = done.end_lsn
+        self._last_offset = self._whole_offset(done.end_lsn, xid, done.at_us)
+        if self._metadata is not None:
+            identifier = f"{xid}:{done.end_lsn}"
+            self.out.append(self._metadata.end(identifier, self._times[0], self._last_offset))
+        self._begun = None
+        self.transactions += 1
+        self.last_event_us = done.at_us
+
+    def _set_origin(self, data: bytes) -> None:
+        (lsn,) = _POSITION.unpack_from(data, PAYLOAD + 1)
+        end = data.index(0, PAYLOAD + 9)
+        self._origin = (data[PAYLOAD + 9 : end].decode(), lsn)
+
+    def _relation(self, data: bytes) -> None:
+        relation = pgoutput.relation(data, PAYLOAD + 1)
+        self._tables[relation.oid] = self._look_up(relation)
+
+    # -- changes -----------------------------------------------------------------------------------------------
+
+    def _insert(self, data: bytes) -> None:
+        table, lsn = self._table(data), self._start(data)
+        if (schema := self._counted(table, lsn, Operation.CREATE, "INSERT")) is None:
+            return
+        raw, _ = table.split(data, PAYLOAD + 6)
+        row = schema.row(raw)
+        key = self._key(schema, row, raw)
+        _, offset = self._moved(lsn, "INSERT")
+        source = self._source(table.table_schema, table.table, lsn)
+        self._events.created(self._sink, schema, key, row, source, self._block(table.name, lsn), offset)
+
+    def _update(self, data: bytes) -> None:
+        table, lsn = self._table(data), self._start(data)
+        if (schema := self._counted(table, lsn, Operation.UPDATE, "UPDATE")) is None:
+            return
+        at = PAYLOAD + 5
+        kind = data[at]
+        old: list[Any] | None = None
+        if kind != _NEW:
+            old, at = table.split(data, at + 1)
+        raw, _ = table.split(data, at + 1)
+        if old is not None and kind == _OLD:
+            # The old row has the values that the new one leaves out because they did not change.
+            raw = [before if value is UNAVAILABLE else value for value, before in zip(raw, old, strict=True)]
+        row = schema.row(raw)
+        key = self._key(schema, row, raw)
+        before = None if old is None else schema.row(old)
+        old_key = None
+        if before is not None and old is not None and (kind == _OLD or table.has_old_key):
+            old_key = self._key(schema, before, old)
+        previous, offset = self._moved(lsn, "UPDATE")
+        source = self._source(table.table_schema, table.table, lsn)
+        if before is not None and key is not None and old_key is not None and old_key != key:
+            blocks = self._block(table.name, lsn), self._block(table.name, lsn)
+            self._events.rekeyed(self._sink, schema, old_key, key, before, row, source, blocks, previous, offset)
+            return
+        self._events.updated(self._sink, schema, key, before, row, source, self._block(table.name, lsn), offset)
+
+    def _delete(self, data: bytes) -> None:
+        table, lsn = self._table(data), self._start(data)
+        if (schema := self._counted(table, lsn, Operation.DELETE, "DELETE")) is None:
+            return
+        old, _ = table.split(data, PAYLOAD + 6)
+        if data[PAYLOAD + 5] != _OLD and not table.has_old_key and schema.key_columns:
+            raise ConnectError(
+                f"A row of {table.name} was deleted, and the database has not sent the columns of its key, since the "
+                "replica identity of the table is another index. Set message.key.columns to the columns of that index, "
+                f"or run ALTER TABLE {table.name} REPLICA IDENTITY DEFAULT before rows are deleted. To pass over this "
+                f"deletion, set the connector's offset behind {format_lsn(lsn)}."
+            )
+        before = schema.row(old)
+        key = self._key(schema, before, old)
+        previous, offset = self._moved(lsn, "DELETE")
+        source = self._source(table.table_schema, table.table, lsn)
+        block = self._block(table.name, lsn)
+        self._events.deleted(self._sink, schema, key, before, source, block, previous, offset)
+
+    def _truncate(self, data: bytes) -> None:
+        lsn = self._start(data)
+        self._count_event(lsn)
+        truncated = [self._tables[oid] for oid in pgoutput.truncation(data, PAYLOAD + 1).relations]
+        kept = [(table, table.schema) for table in truncated if table.schema is not None]
+        previous, offset = self._moved(lsn, "TRUNCATE")
+        if self._events.is_skipped(Operation.TRUNCATE):
+            return
+        for number, (table, schema) in enumerate(kept, start=1):
+            source = self._source(table.table_schema, table.table, lsn)
+            block = self._block(table.name, lsn)
+            at = offset if number == len(kept) else previous
+            self._events.truncated(self._sink, schema, source, block, at)
+
+    def _message(self, data: bytes) -> None:
+        message, lsn = pgoutput.logical_message(data, PAYLOAD + 1), self._start(data)
+        if message.is_transactional and self._begun is not None:
+            self._count_event(lsn)
+            _, offset = self._moved(lsn, "MESSAGE")
+            block = self._block(_MESSAGES, lsn) if self._prefixes(message.prefix) else None
+        else:
+            # It stands between two transactions, all earlier ones are sent: the position moves behind it.
+            now = time.time_ns() // 1000
+            self._times = (now // 1000, now, now * 1000)
+            self._sink = self.out
+            self._commit_lsn = message.lsn + 1
+            offset = self._last_offset = self._whole_offset(message.lsn + 1, None, now)
+            block = None
+        if not self._prefixes(message.prefix):
+            return
+        value = {
+            "op": Operation.MESSAGE,
+            "ts_ms": time.time_ns() // 1_000_000,
+            "source": self._source("", "", lsn),
+            "transaction": block,
+            "message": {"prefix": message.prefix, "content": message.content},
+        }
+        self._sink.append(
+            SourceRecord(
+                self._names.message_topic,
+                value,
+                _MESSAGE_VALUE,
+                {"prefix": message.prefix},
+                _MESSAGE_KEY,
+                source_partition=self._partition,
+                source_offset=offset,
+            )
+        )
+
+    # -- positions ---------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _start(data: bytes) -> int:
+        lsn: int = _POSITION.unpack_from(data, 1)[0]
+        return lsn
+
+    def _table(self, data: bytes) -> StreamedTable:
+        return self._tables[_OID.unpack_from(data, PAYLOAD + 1)[0]]
+
+    def _counted(self, table: StreamedTable, lsn: int, operation: str, kind: str) -> TableSchema | None:
+        """Count an event; return its table's schema unless it is left out, or was sent before and needs no counting."""
+        self._count_event(lsn)
+        is_left_out = table.schema is None or self._events.is_skipped(operation)
+        if is_left_out or (self._sink is not self.out and self._metadata is None):
+            self._moved(lsn, kind)
+            return None
+        return table.schema
+
+    def _count_event(self, lsn: int) -> None:
+        """Count an event of the transaction. The records of one that was sent before go nowhere."""
+        if lsn == self._lsn:
+            self._count += 1
+        else:
+            self._lsn, self._count = lsn, 1
+        resume = self._resume
+        if resume is None or self._begun is None or resume.xid != self._begun.xid:
+            self._sink = self.out
+        elif (lsn, self._count) <= (resume.event_lsn, resume.events):
+            self._sink = []
+        else:
+            self._resume = None
+            self._sink = self.out
+
+    def _moved(self, lsn: int, kind: str) -> tuple[Offset, Offset]:
+        """Return the offsets before and after an event."""
+        previous = self._last_offset
+        begun = self._begun
+        offset: dict[str, Any] = {
+            "lsn_proc": lsn,
+            "lsn_events_processed": self._count,
+            "messageType": kind,
+            "lsn_commit": self._commit_lsn,
+            "lsn": lsn,
+            "txId": None if begun is None else begun.xid,
+            "ts_usec": self._times[1],
+            **self._identity,
+        }
+        if self.xmin is not None:
+            offset["xmin"] = self.xmin
+        self._last_offset = offset
+        return previous, offset
+
+    def _whole_offset(self, lsn: int, xid: int | None, at_us: int | None) -> Offset:
+        offset: dict[str, Any] = {"lsn_proc": lsn, "messageType": "COMMIT", "lsn_commit": lsn, "lsn": lsn}
+        if xid is not None:
+            offset["txId"] = xid
+        if at_us is not None:
+            offset["ts_usec"] = at_us
+        return offset | self._identity
+
+    # -- blocks ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _key(schema: TableSchema, row: dict[str, Any], raw: list[Any]) -> dict[str, Any] | None:
+        if schema.key_schema is None:
+            return None
+        return schema.key(row) if schema.key is not None else schema.key_of_raw(raw)
+
+    def _transaction_id(self, lsn: int) -> str:
+        return f"{None if self._begun is None else self._begun.xid}:{lsn}"
+
+    def _block(self, collection: str, lsn: int) -> dict[str, Any] | None:
+        return None if self._metadata is None else self._metadata.event(self._transaction_id(lsn), collection)
+
+    def _source(self, schema: str, table: str, lsn: int) -> dict[str, Any]:
+        names, (ts_ms, ts_us, ts_ns) = self._names, self._times
+        seen = self._seen_commit_lsn
+        begun = self._begun
+        origin = self._origin
+        return {
+            "version": names.version,
+            "connector": "postgresql",
+            "name": names.prefix,
+            "ts_ms": ts_ms,
+            "snapshot": "false",
+            "db": names.database,
+            "sequence": f'["{seen}","{lsn}"]' if seen is not None else f'[null,"{lsn}"]',
+            "ts_us": ts_us,
+            "ts_ns": ts_ns,
+            "schema": schema,
+            "table": table,
+            "txId": None if begun is None else begun.xid,
+            "lsn": lsn,
+            "xmin": self.xmin,
+            "origin": None if origin is None else origin[0],
+            "origin_lsn": None if origin is None else origin[1],
+        }

@@ -1,0 +1,351 @@
+"""Random transactions while workers, tasks and the database are killed: every change arrives, in order by key.
+
+Two connectors capture the same tables: one with exactly-once support, whose topics have each change once, and one
+without, whose topics may have some twice. The writer knows what it has committed, whatever the kills leave
+unanswered: each transaction has a row of its own in a table that tells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+import pytest
+import requests
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from equipment.brokers.topics import create_topic, read_topic
+from equipment.change_data import capture_props
+from equipment.servers.killable import KillableServer, killable_server
+from equipment.servers.lease import Database, new_database
+from equipment.servers.products import POSTGRESQL
+from equipment.waiting import wait_until
+from equipment.workers.distributed import DistributedWorker
+
+KILLS: Final = int(os.environ.get("SLUICE_CDC_KILLS", "0"))
+"""How many kills there are: each victim once, then any. Without the variable, only the first two."""
+VICTIMS: Final = ("database", "worker", "task")
+FEW: Final = 2
+PATIENCE: Final = 120.0
+KEYS: Final = 40
+_PAUSE: Final = 0.02
+pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(600 + 60 * KILLS)]
+
+Change = tuple[str, int | None]
+"""An operation, and the number of the change; a deletion has the number that its row had."""
+
+TABLES: Final = (
+    "CREATE TABLE items (id int PRIMARY KEY, number int NOT NULL, big text)",
+    "ALTER TABLE items REPLICA IDENTITY FULL",
+    "CREATE TABLE copied (id int PRIMARY KEY, number int NOT NULL)",
+    "CREATE TABLE told (id int PRIMARY KEY)",
+)
+
+
+class Writer:
+    """Writes random transactions until it is closed, and knows the changes that were committed, by table and key."""
+
+    def __init__(self, database: Database, chance: random.Random) -> None:
+        self._database = database
+        self._chance = chance
+        self._end = threading.Event()
+        self._numbers = count(1)
+        self._copied = count(1)
+        self.committed: dict[tuple[str, int], list[Change]] = defaultdict(list)
+        self.rows: dict[int, int] = {}
+        self.transactions = 0
+        self._thread = threading.Thread(target=self._run, name="writer")
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write no more."""
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        for number in count():
+            if self._end.wait(_PAUSE):
+                return
+            self._transact(number)
+
+    def _transact(self, number: int) -> None:
+        """Run a transaction; after an error, look whether it was committed."""
+        changes: list[tuple[str, int, Change]] = []
+        rows = dict(self.rows)
+        is_rolled_back = self._chance.random() < 0.15
+        try:
+            with psycopg.connect(self._conninfo()) as connection:
+                connection.execute("INSERT INTO told VALUES (%s)", (number,))
+                for _ in range(self._chance.randrange(1, 6)):
+                    self._change(connection, rows, changes)
+                if is_rolled_back:
+                    connection.rollback()
+                else:
+                    connection.commit()
+                    self._keep(changes, rows)
+        except psycopg.OperationalError:
+            if (
+                not is_rolled_back
+                and wait_until("the database is back", lambda: self._was_told(number), PATIENCE) == "yes"
+            ):
+                self._keep(changes, rows)
+
+    def _keep(self, changes: list[tuple[str, int, Change]], rows: dict[int, int]) -> None:
+        for table, key, change in changes:
+            self.committed[table, key].append(change)
+        self.rows = rows
+        self.transactions += 1
+
+    def _was_told(self, number: int) -> str | None:
+        try:
+            with psycopg.connect(self._conninfo(), autocommit=True) as connection:
+                return (
+                    "yes"
+                    if connection.execute("SELECT FROM told WHERE id = %s", (number,)).fetchone() is not None
+                    else "no"
+                )
+        except psycopg.OperationalError:
+            return None
+
+    def _conninfo(self) -> str:
+        made = self._database
+        return psycopg.conninfo.make_conninfo(
+            host="127.0.0.1",
+            port=made.port,
+            user=made.user,
+            password=made.password,
+            dbname=made.name,
+            connect_timeout=5,
+        )
+
+    def _change(
+        self, connection: psycopg.Connection[Any], rows: dict[int, int], changes: list[tuple[str, int, Change]]
+    ) -> None:
+        kind = self._chance.choice(
+            ("insert", "insert", "update", "update", "delete", "key", "copy", "many", "undone", "again")
+        )
+        free = [key for key in range(KEYS) if key not in rows]
+        taken = sorted(rows)
+        if kind == "insert" and free:
+            self._insert(connection, self._chance.choice(free), rows, changes)
+        elif kind == "update" and taken:
+            key, number = self._chance.choice(taken), next(self._numbers)
+            connection.execute("UPDATE items SET number = %s WHERE id = %s", (number, key))
+            rows[key] = number
+            changes.append(("items", key, ("u", number)))
+        elif kind == "delete" and taken:
+            self._delete(connection, self._chance.choice(taken), rows, changes)
+        elif kind == "again" and taken:
+            key = self._chance.choice(taken)
+            self._delete(connection, key, rows, changes)
+            self._insert(connection, key, rows, changes)
+        elif kind == "key" and taken and free:
+            key, new, number = self._chance.choice(taken), self._chance.choice(free), next(self._numbers)
+            connection.execute("UPDATE items SET id = %s, number = %s WHERE id = %s", (new, number, key))
+            changes += [("items", key, ("d", rows.pop(key))), ("items", new, ("c", number))]
+            rows[new] = number
+        elif kind == "copy":
+            self._copy(connection, changes)
+        elif kind == "many" and taken:
+            self._update_many(connection, rows, changes)
+        elif kind == "undone":
+            connection.execute("SAVEPOINT s")
+            connection.execute("UPDATE items SET number = -1")
+            connection.execute("ROLLBACK TO s")
+
+    def _insert(
+        self,
+        connection: psycopg.Connection[Any],
+        key: int,
+        rows: dict[int, int],
+        changes: list[tuple[str, int, Change]],
+    ) -> None:
+        number = next(self._numbers)
+        big = self._chance.randbytes(8000).hex() if self._chance.random() < 0.2 else "small"
+        connection.execute("INSERT INTO items VALUES (%s, %s, %s)", (key, number, big))
+        rows[key] = number
+        changes.append(("items", key, ("c", number)))
+
+    @staticmethod
+    def _delete(
+        connection: psycopg.Connection[Any], key: int, rows: dict[int, int], changes: list[tuple[str, int, Change]]
+    ) -> None:
+        connection.execute("DELETE FROM items WHERE id = %s", (key,))
+        changes.append(("items", key, ("d", rows.pop(key))))
+
+    def _copy(self, connection: psycopg.Connection[Any], changes: list[tuple[str, int, Change]]) -> None:
+        """Copy a hundred rows, which have few positions between them."""
+        keys = [next(self._copied) for _ in range(100)]
+        with connection.cursor().copy("COPY copied FROM STDIN") as copy:
+            for key in keys:
+                copy.write_row((key, key))
+        changes += [("copied", key, ("c", key)) for key in keys]
+
+    def _update_many(
+        self, connection: psycopg.Connection[Any], rows: dict[int, int], changes: list[tuple[str, int, Change]]
+    ) -> None:
+        number = next(self._numbers)
+        for _ in range(len(rows)):
+            next(self._numbers)
+        connection.execute("UPDATE items SET number = id + %s", (number,))
+        # Rows are updated in any order, each key once.
+        for key in rows:
+            rows[key] = key + number
+            changes.append(("items", key, ("u", key + number)))
+        for _ in range(KEYS):
+            next(self._numbers)
+
+
+class Flow:
+    """The database, and a worker for each of the two connectors."""
+
+    def __init__(self, server: KillableServer, database: Database, bootstrap: str) -> None:
+        self.server, self.database, self.bootstrap = server, database, bootstrap
+        self.workers: dict[str, DistributedWorker] = {}
+        self._ends = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends", "log_level": 0})
+
+    def topic(self, alias: str, table: str) -> str:
+        return f"{self.database.name}-{alias}.public.{table}"
+
+    def start(self, alias: str, folder: Path, **props: str) -> None:
+        """Start a worker and its connector."""
+        worker = self.workers[alias] = DistributedWorker(folder, self.bootstrap, **props)
+        for table in ("items", "copied", "told"):
+            create_topic(self.bootstrap, self.topic(alias, table))
+        worker.start()
+        config = capture_props(self.database) | {
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "topic.prefix": f"{self.database.name}-{alias}",
+            "slot.name": f"{self.database.name}_{alias}",
+            "key.converter": "JsonConverter",
+            "value.converter": "JsonConverter",
+            "key.converter.schemas.enable": "false",
+            "value.converter.schemas.enable": "false",
+            "max.batch.size": "50",
+            "restart.policy": "on-failure",
+            "restart.backoff.ms": "100",
+            "restart.backoff.max.ms": "1000",
+            "restart.limit": "1000",
+        }
+        if alias == "exact":
+            config["exactly.once.support"] = "required"
+        requests.put(f"{worker.url()}connectors/capture/config", json=config, timeout=60).raise_for_status()
+
+    def kill(self, victim: str) -> None:
+        """Kill the victim, and start again what does not by itself."""
+        match victim:
+            case "worker":
+                for worker in self.workers.values():
+                    worker.kill()
+                    worker.start()
+            case "task":
+                for worker in self.workers.values():
+                    with suppress(ProcessLookupError):
+                        os.kill(worker.task_pid("capture"), signal.SIGKILL)
+            case _:
+                self.server.kill()
+                self.server.start()
+
+    def wait_for_more(self, records: int) -> None:
+        """Wait until each connector has written so many more records."""
+        before = {alias: self._end(alias) for alias in self.workers}
+        for alias, end in before.items():
+            wait_until(f"{alias} goes on", lambda end=end, alias=alias: self._end(alias) >= end + records, PATIENCE)
+
+    def _end(self, alias: str) -> int:
+        try:
+            return int(self._ends.get_watermark_offsets(TopicPartition(self.topic(alias, "items"), 0), timeout=10)[1])
+        except KafkaException:
+            return 0
+
+    def changes(self, alias: str) -> dict[tuple[str, int], list[Change]]:
+        """The changes on the topics of a connector, by table and key."""
+        found: dict[tuple[str, int], list[Change]] = defaultdict(list)
+        for table in ("items", "copied"):
+            for message in read_topic(self.bootstrap, self.topic(alias, table)):
+                key = json.loads(message.key())["id"]
+                if message.value() is None:
+                    continue
+                value = json.loads(message.value())
+                row = value["after"] or value["before"]
+                found[table, key].append((value["op"], row["number"]))
+        return found
+
+    def told(self, alias: str) -> int:
+        """How many transactions a connector has told of, once or more often."""
+        keys = {message.key() for message in read_topic(self.bootstrap, self.topic(alias, "told"))}
+        return len(keys)
+
+    def close(self) -> None:
+        self._ends.close()
+
+
+@pytest.fixture
+def flow(tmp_path: Path, bootstrap: str) -> Iterator[Flow]:
+    """Both connectors, streaming."""
+    with ExitStack() as stack:
+        settings = ("-c", "synchronous_commit=on", "-c", "wal_sender_timeout=5s")
+        server = stack.enter_context(killable_server(POSTGRESQL, *settings))
+        database = stack.enter_context(_kept(server))
+        database.execute(*TABLES)
+        made = Flow(server, database, bootstrap)
+        stack.callback(made.close)
+        for alias, props in {"exact": {"exactly_once_source_support": "enabled"}, "least": {}}.items():
+            made.start(alias, tmp_path / alias, **props)
+            stack.callback(made.workers[alias].close)
+        for worker in made.workers.values():
+            worker.wait_for_states("capture", "RUNNING", "RUNNING")
+        database.execute("INSERT INTO told VALUES (-1)")
+        for alias in made.workers:
+            wait_until(f"{alias} streams", lambda alias=alias: made.told(alias) == 1, PATIENCE)
+        yield made
+
+
+class _kept:  # noqa: N801 - used as a function
+    """A database that goes with its server."""
+
+    def __init__(self, server: KillableServer) -> None:
+        self._made = new_database(server.server)
+
+    def __enter__(self) -> Database:
+        return self._made.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def test_kills_of_postgresql_lose_nothing_and_double_nothing(flow: Flow) -> None:
+    seed = int(os.environ.get("SLUICE_CDC_SEED", random.randrange(1 << 32)))
+    print(f"SLUICE_CDC_SEED={seed}")
+    chance = random.Random(seed)
+    writer = Writer(flow.database, random.Random(seed + 1))
+    try:
+        for number in range(KILLS or FEW):
+            flow.wait_for_more(chance.randrange(20, 300))
+            victim = VICTIMS[number] if number < len(VICTIMS) else chance.choice(VICTIMS)
+            print(f"{number + 1}: {victim}", flush=True)
+            flow.kill(victim)
+        flow.wait_for_more(100)
+    finally:
+        writer.close()
+    with closing(flow.database.connect()) as connection:
+        told = connection.execute("SELECT count(*) FROM told").fetchone()[0]
+    for alias in flow.workers:
+        wait_until(f"{alias} has all", lambda alias=alias: flow.told(alias) == told, PATIENCE)
+    exact, least = flow.changes("exact"), flow.changes("least")
+    assert exact == writer.committed
+    # What comes again is followed by the rest, and each change comes for the first time in its order.
+    assert {key: list(dict.fromkeys(changes)) for key, changes in least.items()} == writer.committed
+    total = sum(map(len, writer.committed.values()))
+    doubled = sum(map(len, least.values())) - total
+    print(f"{writer.transactions} transactions, {total} changes; at least once has {doubled} of them twice", flush=True)
