@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Password, option
 from connect.config.unsupported_keys import UnsupportedKey, given_keys
-from connect.errors import ConfigError, ConnectError
-from connect.hosts import HostDeniedError, HostsConfig
+from connect.errors import ConfigError
+from connect.hosts import HostsConfig
 from connect.internals.extras import missing_extra
 from connect.internals.tls.key_stores import read_key_store, read_trust_store
-from connect.internals.tls.pem import file_in_memory
-from connectors.mongodb.failures import told
+from connect.kits.mongodb.client import mongo_client, uri_problems
 
 if TYPE_CHECKING:
     from pymongo import MongoClient
 
-__all__ = ["ConnectionConfig", "partition_hosts"]
+__all__ = ["ConnectionConfig"]
 
 _CSFLE: Final = UnsupportedKey(
     "Client-side field level encryption is not supported: remove the csfle keys, and encrypt the fields in the "
@@ -31,8 +29,6 @@ _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
     "csfle.local.master.key": _CSFLE,
     "csfle.schema.map": _CSFLE,
 }
-_SELECTION_SECONDS: Final = 5
-"""How long an operation waits for a server that can take it, where the URI sets nothing: the runtime tries again."""
 _STORES: Final = (
     ("truststore", "ssl.truststore.location", "ssl.truststore.password"),
     ("keystore", "ssl.keystore.location", "ssl.keystore.password"),
@@ -110,37 +106,16 @@ class ConnectionConfig(HostsConfig):
 
     def client(self, **options: Any) -> MongoClient[dict[str, Any]]:
         """Return a new client. It connects when it is first used."""
-        from pymongo import MongoClient  # noqa: PLC0415 - the driver is loaded only where it is used
-        from pymongo.driver_info import DriverInfo  # noqa: PLC0415
-        from pymongo.server_api import ServerApi  # noqa: PLC0415
+        from pymongo.server_api import ServerApi  # noqa: PLC0415 - the driver is loaded only where it is used
 
-        parsed = _parsed(self.connection_uri.value)
-        self._check_addresses(parsed["nodelist"])
-        if "serverselectiontimeoutms" not in {key.lower() for key in parsed["options"]}:
-            options["serverSelectionTimeoutMS"] = _SELECTION_SECONDS * 1000
         if self.server_api_version:
             options["server_api"] = ServerApi(
                 self.server_api_version,
                 strict=self.server_api_strict,
                 deprecation_errors=self.server_api_deprecation_errors,
             )
-        with ExitStack() as files, told("connect"):
-            options |= self._tls_options(files)
-            name = f"sluice|{self.provider}" if self.provider else "sluice"
-            return MongoClient(self.connection_uri.value, driver=DriverInfo(name), **options)
-
-    def _tls_options(self, files: ExitStack) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        props = self._store_props
-        if props:
-            found["tls"] = True
-        if (trusted := read_trust_store(props, "")) is not None:
-            found["tlsCAFile"] = files.enter_context(file_in_memory(trusted))
-        if (key := read_key_store(props, "")) is not None:
-            found["tlsCertificateKeyFile"] = files.enter_context(file_in_memory(key.key + key.certificates))
-            if key.password is not None:
-                found["tlsCertificateKeyFilePassword"] = key.password
-        return found
+        name = f"sluice|{self.provider}" if self.provider else "sluice"
+        return mongo_client(self.connection_uri.value, self.host_rules, self._store_props, name=name, **options)
 
     @property
     def _store_props(self) -> dict[str, str]:
@@ -158,19 +133,8 @@ class ConnectionConfig(HostsConfig):
         return props
 
     def _uri_errors(self) -> Iterator[ConfigError]:
-        try:
-            parsed = _parsed(self.connection_uri.value)
-        except ConnectError as error:
-            yield ConfigError("connection.uri", "[hidden]", str(error))
-            return
-        if str(parsed["options"].get("w")) == "0":
-            told = "With w=0 the server does not say whether it has written: remove w from the URI"
-            yield ConfigError("connection.uri", "[hidden]", told)
-        for host, _ in parsed["nodelist"]:
-            try:
-                self.host_rules.check_name(host)
-            except HostDeniedError as error:
-                yield ConfigRuleError(str(error), "connection.uri")
+        for problem in uri_problems(self.connection_uri.value, self.host_rules):
+            yield ConfigError("connection.uri", "[hidden]", problem)
 
     def _store_errors(self) -> Iterator[ConfigError]:
         for (kind, location_key, password_key), read in zip(_STORES, (read_trust_store, read_key_store), strict=True):
@@ -180,43 +144,3 @@ class ConnectionConfig(HostsConfig):
                 key = f"connection.ssl.{kind}"
                 text = str(error).replace(location_key, key).replace(password_key, f"{key}Password")
                 yield ConfigRuleError(text, key)
-
-    def _check_addresses(self, nodes: Iterable[tuple[str, int | None]]) -> None:
-        for host, port in nodes:
-            if not host.startswith("/"):
-                self.host_rules.check_all(host, port or 0)
-
-
-def partition_hosts(uri: str) -> str:
-    """Return the part of the URI before the path, without credentials, as source partitions show it."""
-    scheme, _, rest = uri.partition("://")
-    hosts = rest.partition("/")[0].partition("?")[0].rpartition("@")[2]
-    return f"{scheme}://{hosts}"
-
-
-def _parsed(uri: str) -> Mapping[str, Any]:
-    """Return the parts of a connection string; a ``ConnectError`` without secrets says what is wrong with it."""
-    from pymongo.errors import PyMongoError  # noqa: PLC0415
-    from pymongo.uri_parser import parse_uri  # noqa: PLC0415
-
-    if uri.startswith("mongodb+srv://"):
-        # Its hosts are in the DNS, which is asked when the client is made.
-        host = partition_hosts(uri).removeprefix("mongodb+srv://")
-        options = dict(part.partition("=")[::2] for part in uri.partition("?")[2].split("&"))
-        return {"nodelist": [(host, None)] if host else [], "options": options}
-    try:
-        return parse_uri(uri, validate=True, warn=False)
-    except (PyMongoError, ValueError, TypeError) as error:
-        raise ConnectError(
-            f"It is not a connection string of MongoDB ({_without_uri(str(error), uri)}): write "
-            "mongodb://user:password@host:27017/?options, with special characters in the password percent-encoded"
-        ) from None
-
-
-def _without_uri(text: str, uri: str) -> str:
-    """Return a driver's message without the parts of the URI that may be secret."""
-    credentials = uri.partition("://")[2].rpartition("@")[0]
-    secrets = [uri, credentials, *credentials.split(":")]
-    if any(secret and secret in text for secret in secrets):
-        return "the user or the password is malformed"
-    return text

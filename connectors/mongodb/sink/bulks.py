@@ -13,7 +13,7 @@ from pymongo.client_session import ClientSession
 from pymongo.errors import BulkWriteError, ConnectionFailure, OperationFailure, PyMongoError, WaitQueueTimeoutError
 
 from connect.errors import ConnectError, DataError, RetriableError
-from connectors.mongodb.failures import DUPLICATE_KEY, failure, is_passing_code, told, write_error_text
+from connect.kits.mongodb.failures import DUPLICATE_KEY, failure, is_passing_code, told, write_error_text
 from connectors.mongodb.sink.documents import Document
 from connectors.mongodb.sink.namespaces import Namespace
 from connectors.mongodb.sink.operations import Action

@@ -19,9 +19,9 @@ from connect.config import (
     validator,
 )
 from connect.errors import ConfigError, DataError
+from connect.kits.mongodb.extended_json import parse_array
 from connectors.mongodb.classes import class_named, java_class, java_classes
 from connectors.mongodb.connection import ConnectionConfig
-from connectors.mongodb.extended_json import parse_array
 from connectors.mongodb.sink.date_pattern import DatePattern
 
 __all__ = ["Delivery", "MongoSinkConfig", "renamings"]

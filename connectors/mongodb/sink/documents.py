@@ -30,7 +30,7 @@ from connect.data.logical import (
     milliseconds_from_timestamp,
 )
 from connect.errors import DataError
-from connectors.mongodb.extended_json import parse_document
+from connect.kits.mongodb.extended_json import parse_document
 
 __all__ = ["LOSSLESS", "Document", "SinkDocument", "document_of"]
 

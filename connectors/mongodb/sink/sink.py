@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.internals.crash import crash_point
+from connect.kits.mongodb.failures import told
 from connect.sink import SinkConnector, SinkTask
-from connectors.mongodb.failures import told
 from connectors.mongodb.sink.config import Delivery, MongoSinkConfig
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pymongo.read_concern import ReadConcern
 from connect.data import SinkBatch, TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.internals.crash import crash_point
-from connectors.mongodb.failures import failure, told
+from connect.kits.mongodb.failures import failure, told
 from connectors.mongodb.sink.bulks import GiveUp, RefusedWriteError, write_in_transaction
 from connectors.mongodb.sink.documents import Document
 from connectors.mongodb.sink.offsets import MAJORITY, OffsetsCollection, OvertakenError

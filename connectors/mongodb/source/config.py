@@ -22,9 +22,9 @@ from connect.config import (
 )
 from connect.errors import ConfigError, DataError
 from connect.internals.java.regex import valid_java_regex
+from connect.kits.mongodb.extended_json import parse_array, parse_document
 from connectors.mongodb.classes import java_class
 from connectors.mongodb.connection import ConnectionConfig
-from connectors.mongodb.extended_json import parse_array, parse_document
 from connectors.mongodb.source.topics import TopicMapper
 
 __all__ = ["LostToken", "MongoSourceConfig", "StartupMode", "operation_time"]

@@ -17,10 +17,10 @@ from bson.objectid import ObjectId
 
 from connect.data import Offset
 from connect.errors import ConnectError, DataError
-from connectors.mongodb.connection import partition_hosts
-from connectors.mongodb.extended_json import parse_document
+from connect.kits.mongodb.client import partition_hosts
+from connect.kits.mongodb.extended_json import parse_document
+from connect.kits.mongodb.json_forms import json_format
 from connectors.mongodb.source.config import MongoSourceConfig
-from connectors.mongodb.source.formats import json_format
 
 __all__ = ["CopyPosition", "Position", "copy_offset", "position_of", "source_partition", "stream_offset", "token_text"]
 

@@ -10,8 +10,8 @@ from bson.raw_bson import RawBSONDocument
 
 from connect.data import Offset, Schema, SourceRecord
 from connect.errors import DataError
+from connect.kits.mongodb.json_forms import PLAIN, JsonFormat, json_format
 from connectors.mongodb.source.config import MongoSourceConfig
-from connectors.mongodb.source.formats import PLAIN, JsonFormat, json_format
 from connectors.mongodb.source.schemas import StructMaker, inferred_schema, schema_from_avro
 
 __all__ = ["RecordMaker"]

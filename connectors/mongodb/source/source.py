@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from connect.data import Offset, Schema, SourceRecord
 from connect.errors import ConnectError, DataError, MissingError, RetriableError
+from connect.kits.mongodb.failures import failure
+from connect.kits.mongodb.reading import ReadAhead
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
-from connectors.mongodb.failures import failure
 from connectors.mongodb.source.config import LostToken, MongoSourceConfig, StartupMode
 
 if TYPE_CHECKING:
     from connectors.mongodb.source.positions import Position
-    from connectors.mongodb.source.stream import Item, StreamReader
+    from connectors.mongodb.source.stream import Item
 
 __all__ = ["MongoSourceConnector", "MongoSourceTask"]
 
@@ -52,7 +53,7 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
         stored = self.context.offset_storage_reader.offset(self._partition)
         self._position: Position | None = None if stored is None else position_of(stored)
         self._offset: Offset | None = stored
-        self._reader: StreamReader | None = None
+        self._reader: ReadAhead[Item] | None = None
         self._failures = 0
         self._beat_at = time.monotonic()
         self._beat: Offset | None = None
@@ -62,7 +63,8 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
         from connectors.mongodb.source.stream import StreamReader  # noqa: PLC0415
 
         if self._reader is None:
-            self._reader = StreamReader(self._client, self.config, self._position, self.context.wake)
+            stream = StreamReader(self._client, self.config, self._position)
+            self._reader = ReadAhead(stream.read, self.context.wake)
         try:
             items = self._reader.take(self.config.poll_max_batch_size)
         except Exception as error:

@@ -1,9 +1,7 @@
-"""A thread that reads the copy and the change stream ahead, so that a poll does not wait for the server."""
+"""Reads the copy and the change stream."""
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -14,16 +12,13 @@ from bson.timestamp import Timestamp
 from pymongo import MongoClient
 from pymongo.change_stream import ChangeStream
 
-from connectors.mongodb.extended_json import parse_document
+from connect.kits.mongodb.extended_json import parse_document
 from connectors.mongodb.source.config import MongoSourceConfig, StartupMode, operation_time
 from connectors.mongodb.source.copying import copied_events
 from connectors.mongodb.source.positions import Position, stream_offset, token_text
 
 __all__ = ["Item", "StreamReader"]
 
-_MOST_BYTES: Final = 16 * 1024 * 1024
-"""How much is read ahead; at least one event is."""
-_MOST_EVENTS: Final = 10_000
 _LONGEST_AWAIT_MS: Final = 1000
 _RAW: Final[CodecOptions[Any]] = CodecOptions(document_class=RawBSONDocument)
 
@@ -38,67 +33,15 @@ class Item(NamedTuple):
 
 
 class StreamReader:
-    """Reads from a position on, in a thread. What goes wrong there is raised by :meth:`take`."""
+    """Reads from a position on."""
 
-    def __init__(
-        self, client: MongoClient[Any], config: MongoSourceConfig, position: Position | None, wake: Callable[[], None]
-    ) -> None:
+    def __init__(self, client: MongoClient[Any], config: MongoSourceConfig, position: Position | None) -> None:
         self._client = client
         self._config = config
         self._position = position
-        self._wake = wake
-        self._lock = threading.Condition()
-        self._items: deque[Item] = deque()
-        self._bytes = 0
-        self._error: Exception | None = None
-        self._is_stopped = False
-        threading.Thread(target=self._run, name="change stream", daemon=True).start()
 
-    def take(self, most: int) -> list[Item]:
-        """Return what was read, up to so many events. Raises what went wrong after it."""
-        with self._lock:
-            if not self._items and self._error is not None:
-                raise self._error
-            taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
-            self._bytes -= sum(len(item.event) for item in taken if item.event is not None)
-            self._lock.notify()
-            return taken
-
-    def stop(self) -> None:
-        """End the thread; it is not waited for, as it may wait for the server."""
-        with self._lock:
-            self._is_stopped = True
-            self._lock.notify()
-
-    def _run(self) -> None:
-        try:
-            for item in self._read():
-                if not self._put(item):
-                    return
-        except Exception as error:
-            with self._lock:
-                self._error = error
-            self._wake()
-
-    def _put(self, item: Item) -> bool:
-        """Hand an item on, waiting until there is room; return whether to go on."""
-        size = 0 if item.event is None else len(item.event)
-        with self._lock:
-            while self._items and (self._bytes + size > _MOST_BYTES or len(self._items) >= _MOST_EVENTS):
-                if self._is_stopped:
-                    return False
-                self._lock.wait(1.0)
-            was_empty = not self._items
-            self._items.append(item)
-            self._bytes += size
-            is_stopped = self._is_stopped
-        if was_empty and not is_stopped:
-            self._wake()
-        return not is_stopped
-
-    # -- what is read ---------------------------------------------------------------------------------------------
-
-    def _read(self) -> Iterator[Item]:
+    def read(self, is_stopped: Callable[[], bool]) -> Iterator[Item]:
+        """Yield the copy, if there is to be one, and the changes after it."""
         position = self._position
         token = None if position is None else position.token
         if self._is_copy(position):
@@ -112,7 +55,7 @@ class StreamReader:
         while True:
             with self._opened(token) as stream:
                 item = None
-                for item in self._changes(stream):
+                for item in self._changes(stream, is_stopped):
                     yield item
                 if item is not None:
                     token = parse_document(item.offset["_id"])
@@ -135,7 +78,7 @@ class StreamReader:
             last = Item(event, offset)
         yield Item(last.event if last is not None else None, {"_id": text})
 
-    def _changes(self, stream: ChangeStream[Any]) -> Iterator[Item]:
+    def _changes(self, stream: ChangeStream[Any], is_stopped: Callable[[], bool]) -> Iterator[Item]:
         told = None
         while stream.alive:
             event = stream.try_next()
@@ -146,7 +89,7 @@ class StreamReader:
             if token is not None and token != told:
                 told = token
                 yield Item(None, stream_offset(token), is_end=True)
-            elif self._is_stopped:
+            elif is_stopped():
                 return
 
     def _opened(self, token: Any) -> ChangeStream[Any]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from connect.errors import DataError
 from connect.internals.java.regex import regex_from_java
-from connectors.mongodb.extended_json import parse_document
+from connect.kits.mongodb.extended_json import parse_document
 
 __all__ = ["TopicMapper"]
 

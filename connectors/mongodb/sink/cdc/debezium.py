@@ -7,7 +7,7 @@ from typing import Any
 from bson.objectid import ObjectId
 
 from connect.errors import DataError
-from connectors.mongodb.extended_json import parse_document
+from connect.kits.mongodb.extended_json import parse_document
 from connectors.mongodb.sink.documents import Document, SinkDocument
 from connectors.mongodb.sink.fields import equality
 from connectors.mongodb.sink.operations import Operation

@@ -19,9 +19,9 @@ from bson.regex import Regex
 from bson.timestamp import Timestamp
 
 from connect.errors import DataError
-from connectors.mongodb.extended_json import parse_array, parse_document
+from connect.kits.mongodb.extended_json import parse_array, parse_document
+from connect.kits.mongodb.json_forms import json_format
 from connectors.mongodb.sink.documents import LOSSLESS
-from connectors.mongodb.source.formats import json_format
 
 OID = ObjectId("0123456789ab0123456789ab")
 VALUES: list[tuple[Any, str, str, str]] = [
