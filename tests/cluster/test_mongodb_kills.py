@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
@@ -11,12 +12,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 from uuid import uuid4
 
+import bson
 import pytest
 from bson import json_util
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
 from equipment.brokers.topics import create_topic, read_topic
+from equipment.proofs import thorough
 from equipment.servers.mongodb import MongoServer
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster
@@ -28,6 +31,12 @@ VICTIMS: Final = ("worker", "server", "source", "sink")
 PATIENCE: Final = 120.0
 _SINK: Final = "com.mongodb.kafka.connect.sink"
 _SHOP: Final = "shop"
+_JSON: Final = {
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
 _STRINGS: Final = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",
@@ -85,21 +94,66 @@ class Writer:
 class Pipeline:
     """A source of the shop's changes, a sink that repeats them, and one that adds each of them to a log."""
 
-    def __init__(self, cluster: Cluster, server: MongoServer, topic: str, bootstrap: str) -> None:
-        self.cluster, self.server, self.topic, self.bootstrap = cluster, server, topic, bootstrap
+    def __init__(self, cluster: Cluster, server: MongoServer, topic: str, bootstrap: str, kind: str) -> None:
+        self.cluster, self.server, self.bootstrap = cluster, server, bootstrap
+        self._is_debezium = kind == "debezium"
+        # Debezium's events are on a topic of each collection: the one that counts is written last.
+        self.topic = f"{topic}.{_SHOP}.orders" if self._is_debezium else topic
+        self._prefix = topic
         self.names = {kind: f"{kind}-{uuid4().hex[:8]}" for kind in ("source", "sink", "log")}
         # So that there is a position from which the whole truth can be read.
         with server.client() as client:
             client[_SHOP]["orders"].insert_one({"_id": "first"})
             self._beginning = client.admin.command("hello")["operationTime"]
+        self._after: dict[str, Any] = {"start_at_operation_time": self._beginning}
 
     def start(self) -> None:
-        common = {"connection.uri": f"{self.server.uri}&serverSelectionTimeoutMS=1000", **_STRINGS}
+        common = {"connection.uri": f"{self.server.uri}&serverSelectionTimeoutMS=1000"}
+        if self._is_debezium:
+            self._capture()
+        else:
+            self._watch(common)
+        sink = {**common, **(_JSON if self._is_debezium else _STRINGS)}
+        sink |= {"topics": self.topic, "delivery": "exactly-once"}
+        name = "debezium.mongodb" if self._is_debezium else "mongodb"
+        handler = f"{_SINK}.cdc.{name}.ChangeStreamHandler"
+        self._create(
+            "sink", {**sink, "database": "copy", "collection": "orders", "change.data.capture.handler": handler}
+        )
+        models = {"writemodel.strategy": "InsertOneDefaultStrategy", "document.id.strategy.overwrite.existing": "true"}
+        # Tombstones are nothing to insert.
+        tolerant = {"errors.tolerance": "all"} if self._is_debezium else {}
+        self._create("log", {**sink, "database": "log", "collection": "orders", **models, **tolerant})
+
+    def _capture(self) -> None:
+        self.cluster.create(
+            self.names["source"],
+            "io.debezium.connector.mongodb.MongoDbConnector",
+            **{
+                "mongodb.connection.string": self.server.uri,
+                "mongodb.server.selection.timeout.ms": "1000",
+                "topic.prefix": self._prefix,
+                "database.include.list": _SHOP,
+                "snapshot.mode": "no_data",
+                "capture.mode": "change_streams",
+                "cursor.max.await.time.ms": "100",
+                **_JSON,
+            },
+        )
+
+        def position() -> Any:
+            return self.cluster.ask("GET", f"connectors/{self.names['source']}/offsets")["offsets"]
+
+        (offset,) = wait_until("the position is stored", position, PATIENCE)
+        self._after = {"start_after": bson.decode(base64.b64decode(offset["offset"]["resume_token"]))}
+
+    def _watch(self, common: dict[str, str]) -> None:
         seconds = {"t": self._beginning.time, "i": self._beginning.inc}
         self.cluster.create(
             self.names["source"],
             "com.mongodb.kafka.connect.MongoSourceConnector",
             **common,
+            **_STRINGS,
             **{
                 "database": _SHOP,
                 "topic.namespace.map": json.dumps({"*": self.topic}),
@@ -109,13 +163,6 @@ class Pipeline:
                 "poll.await.time.ms": "100",
             },
         )
-        sink = {**common, "topics": self.topic, "delivery": "exactly-once"}
-        handler = f"{_SINK}.cdc.mongodb.ChangeStreamHandler"
-        self._create(
-            "sink", {**sink, "database": "copy", "collection": "orders", "change.data.capture.handler": handler}
-        )
-        models = {"writemodel.strategy": "InsertOneDefaultStrategy", "document.id.strategy.overwrite.existing": "true"}
-        self._create("log", {**sink, "database": "log", "collection": "orders", **models})
 
     def _create(self, kind: str, props: dict[str, str]) -> None:
         reads = {"consumer.override.isolation.level": "read_committed", "consumer.override.max.poll.records": "50"}
@@ -153,14 +200,20 @@ class Pipeline:
         """See that each change was published once, in order, and written once, and that both databases are equal."""
         truth = self._truth()
         wait_until(f"all {len(truth)} changes are there", lambda: self.logged() >= len(truth), PATIENCE)
-        published = [json_util.loads(message.value()) for message in read_topic(self.bootstrap, self.topic)]
-        assert [event["_id"] for event in published] == [event["_id"] for event in truth]
+        messages = [message.value() for message in read_topic(self.bootstrap, self.topic)]
+        published = [json_util.loads(value) for value in messages if value is not None]
+        mark, truths = (
+            (_captured_mark, [*map(_truth_mark, truth)]) if self._is_debezium else (_mark, [*map(_mark, truth)])
+        )
+        assert [*map(mark, published)] == truths
+        if self._is_debezium:
+            assert messages.count(None) == sum(event["operationType"] == "delete" for event in truth)
         with self.server.client() as client:
-            assert sorted(map(_mark, client["log"]["orders"].find())) == sorted(map(_mark, truth))
+            assert sorted(map(mark, client["log"]["orders"].find())) == sorted(truths)
 
             def is_equal() -> bool:
                 # The last change is one of a collection of its own, and is copied into the same as all others.
-                shop = [*client[_SHOP]["orders"].find(), *client[_SHOP]["end"].find()]
+                shop = [*client[_SHOP]["orders"].find(), *([] if self._is_debezium else client[_SHOP]["end"].find())]
                 return sorted(map(json_util.dumps, shop)) == sorted(
                     map(json_util.dumps, client["copy"]["orders"].find())
                 )
@@ -172,10 +225,12 @@ class Pipeline:
         found = []
         with self.server.client() as client:
             client[_SHOP]["end"].insert_one({})
-            with client[_SHOP].watch(start_at_operation_time=self._beginning) as stream:
+            with client[_SHOP].watch(**self._after) as stream:
                 for event in stream:
-                    found.append(event)
-                    if event["ns"]["coll"] == "end":
+                    is_end = event["ns"]["coll"] == "end"
+                    if not (is_end and self._is_debezium):
+                        found.append(event)
+                    if is_end:
                         return found
         raise AssertionError
 
@@ -186,12 +241,27 @@ def _mark(event: dict[str, Any]) -> str:
     return json_util.dumps(parts, json_options=json_util.CANONICAL_JSON_OPTIONS)
 
 
-@pytest.fixture
+def _truth_mark(event: dict[str, Any]) -> str:
+    """Return what tells a change from others in the events of Debezium."""
+    operation = {"insert": "c", "update": "u", "replace": "u", "delete": "d"}[event["operationType"]]
+    return json.dumps([operation, event["clusterTime"].inc, int(event["wallTime"].timestamp() * 1000)])
+
+
+def _captured_mark(event: dict[str, Any]) -> str:
+    return json.dumps([event["op"], int(event["source"]["ord"]), int(event["source"]["wallTime"])])
+
+
+@pytest.fixture(params=["official", *thorough("debezium")])
 def pipeline(
-    cluster: Callable[..., Cluster], own_mongodb: MongoServer, topic: str, bootstrap: str
+    cluster: Callable[..., Cluster],
+    own_mongodb: MongoServer,
+    topic: str,
+    bootstrap: str,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Pipeline]:
-    create_topic(bootstrap, topic)
-    made = Pipeline(cluster(1, exactly_once_source_support="enabled").start(), own_mongodb, topic, bootstrap)
+    workers = cluster(1, exactly_once_source_support="enabled").start()
+    made = Pipeline(workers, own_mongodb, topic, bootstrap, request.param)
+    create_topic(bootstrap, made.topic)
     made.start()
     yield made
 

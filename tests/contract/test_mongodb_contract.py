@@ -12,9 +12,10 @@ from bson.binary import Binary
 from bson.int64 import Int64
 from bson.objectid import ObjectId
 
-from connect.data import SinkRecord
+from connect.data import SinkRecord, SourceRecord
 from connect.testing import SinkConnectorTests, SourceConnectorTests
 from connect.testing.samples import sink_records
+from connectors.cdc.mongodb import MongoDbConnector
 from connectors.mongodb import MongoSinkConnector, MongoSourceConnector
 from equipment.servers.mongodb import MongoServer, database_name
 
@@ -105,4 +106,30 @@ class TestMongoSource(SourceConnectorTests):
             "pipeline": '[{"$match": {"fullDocument.before": null}}]',
             "poll.max.batch.size": "3",
             "poll.await.time.ms": "50",
+        }
+
+
+class TestMongoDbCapture(SourceConnectorTests):
+    """The change data capture: a snapshot, and the changes after it."""
+
+    connector_class = MongoDbConnector
+
+    def identity(self, record: SourceRecord) -> Any:
+        # Without the times of reading.
+        return record.topic, record.key["id"], record.value["op"]
+
+    @pytest.fixture
+    def props(self, mongodb: MongoServer) -> Mapping[str, str]:
+        name = database_name()
+        with mongodb.client() as client:
+            client[name]["b"].insert_many([{"_id": key} for key in (1, 2.5, "text", ObjectId())])
+            client[name]["a"].insert_many([{"_id": key} for key in ({"x": 1}, False, Binary(b"1"), Int64(5), 7)])
+        return {
+            "name": "capture",
+            "topic.prefix": "p",
+            "mongodb.connection.string": mongodb.uri,
+            "mongodb.server.selection.timeout.ms": "300",
+            "database.include.list": name,
+            "max.batch.size": "3",
+            "cursor.max.await.time.ms": "50",
         }

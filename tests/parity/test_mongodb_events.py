@@ -19,9 +19,10 @@ from bson.regex import Regex
 from bson.timestamp import Timestamp
 from pymongo import MongoClient
 
-from connect.data import SourceRecord
+from connect.data import SourceRecord, validate
 from connect.testing import StoredOffsets
 from connect.testing.source_run import run_source
+from connectors.cdc.mongodb import MongoDbConnector
 from connectors.mongodb import MongoSourceConnector
 from converters.json import JsonConverter
 from equipment.servers.mongodb import MongoServer, database_name
@@ -29,11 +30,8 @@ from equipment.servers.mongodb import MongoServer, database_name
 pytestmark = pytest.mark.integration
 
 _DATA = Path(__file__).parent / "data/cdc"
-_CONFIGS = {
-    name: props
-    for name, props in json.loads((_DATA / "mongodb_run.json").read_text(encoding="utf-8"))["source_configs"].items()
-    if name != "debezium"
-}
+_RUN = json.loads((_DATA / "mongodb_run.json").read_text(encoding="utf-8"))
+_CONFIGS = {name: props for name, props in _RUN["source_configs"].items() if name != "debezium"}
 _EVENTS = [json.loads(line) for line in (_DATA / "mongodb_events.jsonl").read_text(encoding="utf-8").splitlines()]
 _OID = ObjectId("0123456789ab0123456789ac")
 _OWN = ("wallTime", "collectionUUID", "lsid", "txnNumber", "clusterTime")
@@ -162,3 +160,53 @@ def _comparable(value: Any) -> Any:
 def test_publishes_the_records_of_the_java_connector(published: tuple[str, list[Any], list[Any]]) -> None:
     _, found, recorded = published
     assert found == recorded
+
+
+def test_publishes_the_records_of_debezium(mongodb: MongoServer) -> None:
+    name = database_name()
+    recorded = [event for event in _EVENTS if event["config"] == "debezium" and event["topic"] == "md.lab2.c"]
+    config = dict(_RUN["source_configs"]["debezium"])
+    config |= {"mongodb.connection.string": mongodb.uri, "name": "m", "collection.include.list": f"{name}.c"}
+    config |= {"heartbeat.interval.ms": "0"}
+    offsets = StoredOffsets()
+    with mongodb.client() as client:
+        client[name].create_collection("c", changeStreamPreAndPostImages={"enabled": True})
+        client[name]["c"].insert_one({"_id": 0, "pre": "existing"})
+        found = run_source(MongoDbConnector, config, offsets=offsets, until=lambda records: len(records) == 1)
+        _change(client, name)
+        _change_more(client, name)
+        _end(client, name)
+        left = len(recorded) - 1
+        found += run_source(MongoDbConnector, config, offsets=offsets, until=lambda records: len(records) == left)
+    shown = [_event(record, name) for record in found]
+    assert shown == [_recorded_event(event) for event in recorded]
+    ((partition, offset),) = offsets.items()
+    assert partition == {"server_id": "md"}
+    assert sorted(offset) == ["ord", "resume_token", "sec"]
+    assert [sorted(header.key for header in record.headers) for record in found] == [
+        sorted(key for key, _ in event["headers"]) for event in recorded
+    ]
+
+
+def _event(record: SourceRecord, name: str) -> tuple[Any, ...]:
+    for schema, value in ((record.key_schema, record.key), (record.value_schema, record.value)):
+        if value is not None:
+            assert schema is not None
+            validate(schema, value)
+    value = json.loads(json.dumps(record.value).replace(name, "lab2"))
+    return record.topic.replace(name, "lab2"), record.key, _own_times(value)
+
+
+def _recorded_event(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    return event["topic"], event["key"], _own_times(event["value"])
+
+
+def _own_times(value: Any) -> Any:
+    """Return an event without what differs from run to run."""
+    if value is None:
+        return None
+    source = {
+        key: key if key in ("ts_ms", "ts_us", "ts_ns", "wallTime", "lsid", "txnNumber", "ord") and item else item
+        for key, item in value["source"].items()
+    }
+    return {**value, "source": source, "ts_ms": "ts_ms"}

@@ -8,7 +8,15 @@ from typing import Any, Final
 
 from connect.errors import ConnectError, RetriableError
 
-__all__ = ["DUPLICATE_KEY", "failure", "is_passing_code", "told", "write_error_text"]
+__all__ = [
+    "DUPLICATE_KEY",
+    "failure",
+    "is_lost_position",
+    "is_passing_code",
+    "told",
+    "too_large",
+    "write_error_text",
+]
 
 DUPLICATE_KEY: Final = 11000
 
@@ -52,12 +60,32 @@ _PASSING: Final = frozenset(
 _ADVICE: Final[Mapping[int, str]] = {
     13: "the user lacks the right for it: grant the role readWrite (for change streams read) on the database",
     18: "the user or the password of connection.uri is wrong",
+    40573: "it is no replica set, and only these have change streams: start mongod with --replSet, and run "
+    "rs.initiate()",
     20: "the server does not allow it, as a single server without a replica set does not allow transactions and change "
     "streams",
     263: "transactions do not allow it",
     8000: "the user or the password of connection.uri is wrong",
 }
+_TOO_LARGE: Final = 10334
+_LOST: Final = frozenset({136, 222, 234, 260, 280, 286})
+"""Codes of a resume token that the server cannot continue from."""
 _LABELS: Final = ("TransientTransactionError", "RetryableWriteError", "UnknownTransactionCommitResult")
+
+
+def is_lost_position(error: Exception) -> bool:
+    """Return whether the server cannot continue a change stream from the resume token that it was given."""
+    return getattr(error, "code", None) in _LOST or "resume token" in str(error)
+
+
+def too_large(error: Exception) -> ConnectError | None:
+    """Return the error for an event that is larger than the server can send; ``None`` for other errors."""
+    if getattr(error, "code", None) != _TOO_LARGE:
+        return None
+    return ConnectError(
+        f"A change event is larger than 16 MB and cannot be read ({error}). Let it have less: leave out the whole "
+        "document of updates, or the document before the change."
+    )
 
 
 def is_passing_code(code: int | None) -> bool:

@@ -28,7 +28,6 @@ from bson.timestamp import Timestamp
 
 from connect.data import Schema
 from connect.internals.java.value_text import value_text
-from connectors.mongodb.classes import class_named
 
 __all__ = ["PLAIN", "JsonFormat", "json_format"]
 
@@ -37,15 +36,20 @@ PLAIN: Final[CodecOptions[dict[str, Any]]] = CodecOptions(datetime_conversion=Da
 
 _REGEX_FLAGS: Final = (("i", 2), ("l", 4), ("m", 8), ("s", 16), ("u", 32), ("x", 64))
 _FLOAT64: Final = Schema.float64()
+_YEAR_10000: Final = 253_402_300_800_000
 _Write = Callable[[Any], Any]
 
 
 class JsonFormat:
     """Writes BSON as JSON in one of the forms."""
 
-    def __init__(self, writers: Mapping[type, _Write], *, has_nan: bool) -> None:
+    def __init__(
+        self, writers: Mapping[type, _Write], *, has_nan: bool, separators: tuple[str, str] = (", ", ": ")
+    ) -> None:
         # Documents of BSON do not contain themselves: looking for that would cost a fifth of the time.
-        self._encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=has_nan).encode
+        self._encode = json.JSONEncoder(
+            ensure_ascii=False, check_circular=False, allow_nan=has_nan, separators=separators
+        ).encode
         self.options: CodecOptions[dict[str, Any]] = CodecOptions(
             datetime_conversion=DatetimeConversion.DATETIME_MS,
             type_registry=TypeRegistry([_decoder(kind, write) for kind, write in writers.items()]),
@@ -67,15 +71,17 @@ class JsonFormat:
         return self.text(self.decoded(encode({"v": value}))["v"])
 
 
-def json_format(class_name: str) -> JsonFormat:
-    """Return the form that a class of the Java connector names."""
-    match class_named(class_name):
+def json_format(name: str, separators: tuple[str, str] = (", ", ": ")) -> JsonFormat:
+    """Return the form of a name: DefaultJson, ExtendedJson, SimplifiedJson or RelaxedJson."""
+    match name:
+        case "RelaxedJson":
+            return JsonFormat(_SHARED | _RELAXED, has_nan=False, separators=separators)
         case "ExtendedJson":
             return JsonFormat(_SHARED | _CANONICAL, has_nan=True)
         case "SimplifiedJson":
             return JsonFormat(_SHARED | _SIMPLIFIED, has_nan=False)
         case _:
-            return JsonFormat(_SHARED | _STRICT, has_nan=True)
+            return JsonFormat(_SHARED | _STRICT, has_nan=True, separators=separators)
 
 
 def _decoder(kind: type, write: _Write) -> TypeDecoder:
@@ -128,6 +134,10 @@ def _without_nan(value: Any) -> Any:
     return [_without_nan(item) for item in value] if isinstance(value, list) else value
 
 
+def _long(value: int) -> dict[str, str]:
+    return {"$numberLong": str(value)}
+
+
 def _reference(value: DBRef) -> Any:
     return dict(value.as_doc())
 
@@ -156,6 +166,11 @@ _CANONICAL: Final[dict[type, _Write]] = _EXTENDED_REGEX | {
     Int64: lambda value: {"$numberLong": str(value)},
     float: lambda value: {"$numberDouble": value_text(_FLOAT64, value)},
     DatetimeMS: lambda value: {"$date": {"$numberLong": str(int(value))}},
+    bytes: lambda value: {"$binary": {"base64": _base64(value), "subType": "00"}},
+    Binary: lambda value: {"$binary": {"base64": _base64(value), "subType": _subtype(value)}},
+}
+_RELAXED: Final[dict[type, _Write]] = _EXTENDED_REGEX | {
+    DatetimeMS: lambda value: {"$date": _iso(value) if 0 <= int(value) < _YEAR_10000 else _long(int(value))},
     bytes: lambda value: {"$binary": {"base64": _base64(value), "subType": "00"}},
     Binary: lambda value: {"$binary": {"base64": _base64(value), "subType": _subtype(value)}},
 }

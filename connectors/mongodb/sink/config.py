@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -11,6 +11,7 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
+    ConfigValue,
     Long,
     at_least,
     invalid_value,
@@ -19,6 +20,7 @@ from connect.config import (
     validator,
 )
 from connect.errors import ConfigError, DataError
+from connect.kits.mongodb.checks import transaction_problems
 from connect.kits.mongodb.extended_json import parse_array
 from connectors.mongodb.classes import class_named, java_class, java_classes
 from connectors.mongodb.connection import ConnectionConfig
@@ -303,6 +305,20 @@ class MongoSinkConfig(ConnectionConfig):
         validator=java_class("", "en", "en-US", "en-GB", "und"),
         doc="The language of names of months and days in texts: English.",
     )
+
+    @classmethod
+    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
+        """Validate the configuration, and then connect to find what would fail later."""
+        values = super().validate(props, secret_keys=secret_keys)
+        if any(value.errors for value in values):
+            return values
+        config = cls.parse(props, secret_keys=secret_keys)
+        described = {value.name: value for value in values}
+        for problem in transaction_problems(
+            config.client(), needs_transactions=config.delivery is Delivery.EXACTLY_ONCE
+        ):
+            described["connection.uri"] = described["connection.uri"].with_errors(problem)
+        return tuple(described.values())
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""

@@ -12,6 +12,7 @@ from pymongo.read_concern import ReadConcern
 from connect.data import SinkBatch, TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.internals.crash import crash_point
+from connect.kits.mongodb.checks import NO_TRANSACTIONS, is_replicated
 from connect.kits.mongodb.failures import failure, told
 from connectors.mongodb.sink.bulks import GiveUp, RefusedWriteError, write_in_transaction
 from connectors.mongodb.sink.documents import Document
@@ -143,10 +144,5 @@ def _ends(records: SinkBatch, stop: int) -> dict[TopicPartition, int]:
 
 def require_transactions(client: MongoClient[Document]) -> None:
     """Raise if the server has no transactions."""
-    with told("look at the server"):
-        hello = client.admin.command("hello")
-    if "setName" not in hello and hello.get("msg") != "isdbgrid":
-        raise ConnectError(
-            "delivery=exactly-once needs transactions, which a standalone server does not have: make it a replica set "
-            "of one member (start mongod with --replSet, then rs.initiate()), or set delivery=at-least-once."
-        )
+    if not is_replicated(client):
+        raise ConnectError(NO_TRANSACTIONS)

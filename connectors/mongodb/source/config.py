@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias
 
@@ -12,6 +12,7 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
+    ConfigValue,
     Long,
     Password,
     at_least,
@@ -22,6 +23,7 @@ from connect.config import (
 )
 from connect.errors import ConfigError, DataError
 from connect.internals.java.regex import valid_java_regex
+from connect.kits.mongodb.checks import stream_problems
 from connect.kits.mongodb.extended_json import parse_array, parse_document
 from connectors.mongodb.classes import java_class
 from connectors.mongodb.connection import ConnectionConfig
@@ -329,6 +331,18 @@ class MongoSourceConfig(ConnectionConfig):
     offset_partition_name: str = option(
         default="", importance=MEDIUM, doc="The name of the source partition; by default hosts, database, collection."
     )
+
+    @classmethod
+    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
+        """Validate the configuration, and then connect to find what would fail later."""
+        values = super().validate(props, secret_keys=secret_keys)
+        if any(value.errors for value in values):
+            return values
+        config = cls.parse(props, secret_keys=secret_keys)
+        described = {value.name: value for value in values}
+        for problem in stream_problems(config.client()):
+            described["connection.uri"] = described["connection.uri"].with_errors(problem)
+        return tuple(described.values())
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""

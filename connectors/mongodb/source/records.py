@@ -11,6 +11,7 @@ from bson.raw_bson import RawBSONDocument
 from connect.data import Offset, Schema, SourceRecord
 from connect.errors import DataError
 from connect.kits.mongodb.json_forms import PLAIN, JsonFormat, json_format
+from connectors.mongodb.classes import class_named
 from connectors.mongodb.source.config import MongoSourceConfig
 from connectors.mongodb.source.schemas import StructMaker, inferred_schema, schema_from_avro
 
@@ -68,7 +69,7 @@ class RecordMaker:
     def __init__(self, config: MongoSourceConfig, partition: Mapping[str, str]) -> None:
         self._partition = partition
         self._topics = config.mapper_of_topics()
-        json = json_format(config.output_json_formatter)
+        json = json_format(class_named(config.output_json_formatter))
         self._key = _output(config.output_format_key.lower(), config.output_schema_key, json)
         inferred = "" if config.output_schema_infer_value else config.output_schema_value
         self._value = _output(config.output_format_value.lower(), inferred, json)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from connect.data import Offset, Schema, SourceRecord
 from connect.errors import ConnectError, DataError, MissingError, RetriableError
-from connect.kits.mongodb.failures import failure
+from connect.kits.mongodb.failures import failure, is_lost_position, too_large
 from connect.kits.mongodb.reading import ReadAhead
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.mongodb.source.config import LostToken, MongoSourceConfig, StartupMode
@@ -27,10 +27,6 @@ _LONGEST_WAIT: Final = 30.0
 _TEXT: Final = Schema.string()
 _NO_VALUE: Final = Schema.bytes(optional=True)
 _NO_NAMESPACE: Final = 26
-_TOO_LARGE: Final = 10334
-_LOST: Final = frozenset({136, 222, 234, 260, 280, 286})
-"""Codes of a resume token that the server cannot continue from."""
-_NO_REPLICA_SET: Final = 40573
 
 
 class MongoSourceTask(SourceTask[MongoSourceConfig]):
@@ -159,17 +155,8 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
             return self._lost(error)
         if code == _NO_NAMESPACE:
             return MissingError(f"{self._watched} does not exist (yet): create it, or correct database and collection.")
-        if code == _NO_REPLICA_SET:
-            return ConnectError(
-                "The server is no replica set, and only these have change streams: start mongod with --replSet, and "
-                "run rs.initiate()."
-            )
-        if code == _TOO_LARGE:
-            return ConnectError(
-                f"A change event is larger than 16 MB and cannot be read ({error}). Let the server leave out a part of "
-                'it, by pipeline=[{"$unset": "updateDescription"}] or another field, or by change.stream.full.document '
-                "and change.stream.full.document.before.change."
-            )
+        if (large := too_large(error)) is not None:
+            return large
         told = failure(error, f"read the changes of {self._watched}")
         if isinstance(told, RetriableError):
             self._failures += 1
@@ -179,7 +166,7 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
 
     def _is_lost(self, error: Exception) -> bool:
         has_token = self._position is not None and self._position.token is not None
-        return has_token and (getattr(error, "code", None) in _LOST or "resume token" in str(error))
+        return has_token and is_lost_position(error)
 
     def _lost(self, error: Exception) -> Exception:
         told = (

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
 from connect.config import Config
+from connectors.cdc.mongodb import MongoDbConfig
+from connectors.cdc.mongodb import positions as captured
 from connectors.mongodb import MongoSinkConfig, MongoSourceConfig
 from connectors.mongodb.source.positions import position_of, source_partition
 
 _ENUM = '{"type": "enum", "name": "e", "symbols": ["A"]}'
 ENUM = f'{{"type": "record", "name": "r", "fields": [{{"name": "e", "type": {_ENUM}}}]}}'
+# A name that nothing resolves: what is to be refused is refused before anything connects.
 SINK = {"topics": "orders", "database": "shop"}
 
 
@@ -136,7 +138,46 @@ def test_positions() -> None:
     assert (position.copied.namespace, position.copied.identity) == ("d.c", 5)
 
 
-def test_a_pem_trust_store_is_accepted(tmp_path: Path) -> None:
-    file = tmp_path / "ca.pem"
-    file.write_text("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n")
-    assert errors(MongoSinkConfig, {**SINK, "connection.ssl.truststore": str(file)}) == {}
+def test_a_server_that_is_not_there_is_told_when_a_configuration_is_validated() -> None:
+    uri = {"connection.uri": "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=50"}
+    for kind, props in ((MongoSinkConfig, {**SINK, **uri}), (MongoSourceConfig, uri)):
+        assert "Cannot connect: 127.0.0.1:1" in errors(kind, props)["connection.uri"]
+    cdc = {"topic.prefix": "p", "mongodb.connection.string": uri["connection.uri"]}
+    found = errors(MongoDbConfig, {**cdc, "mongodb.server.selection.timeout.ms": "50"})
+    assert "Cannot connect: 127.0.0.1:1" in found["mongodb.connection.string"]
+
+
+@pytest.mark.parametrize(
+    ("props", "key", "told"),
+    [
+        ({"field.exclude.list": "a.b.c"}, "field.exclude.list", "ExtractNewDocumentState"),
+        ({"signal.data.collection": "a.b"}, "signal.data.collection", "not supported"),
+        ({"provide.transaction.metadata": "true"}, "provide.transaction.metadata", "lsid and txnNumber"),
+        ({"capture.scope": "database"}, "capture.target", "set both"),
+        ({"capture.scope": "collection", "capture.target": "d"}, "capture.target", "DATABASE.COLLECTION"),
+        (
+            {"snapshot.collection.filter.overrides": "d.c"},
+            "snapshot.collection.filter.overrides.d.c",
+            "a condition as JSON",
+        ),
+        ({"mongodb.connection.string": "mongodb:/x"}, "mongodb.connection.string", "not a connection string"),
+    ],
+)
+def test_the_capture_refuses(props: dict[str, str], key: str, told: str) -> None:
+    found = errors(MongoDbConfig, {"topic.prefix": "p", "mongodb.connection.string": "mongodb://h", **props})
+    assert list(found) == [key]
+    assert told in found[key]
+
+
+def test_positions_of_debezium() -> None:
+    data = {"_data": "826B0291BD0000000C2B0229296E04"}
+    recorded = {
+        "sec": -1,
+        "ord": -1,
+        "resume_token": "LwAAAAJfZGF0YQAfAAAAODI2QjAyOTFCRDAwMDAwMDBDMkIwMjI5Mjk2RTA0AAA=",
+    }
+    assert captured.position_of(recorded).token == data
+    assert captured.offset_of(data) == recorded
+    assert captured.position_of({"resume_token": data["_data"]}).token == data
+    position = captured.position_of(captured.snapshot_offset(data, "d.c", 5))
+    assert (position.is_snapshot, position.namespace, position.identity) == (True, "d.c", 5)
