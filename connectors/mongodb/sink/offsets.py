@@ -69,6 +69,16 @@ class OffsetsCollection:
             for found in self._collection.find({"_id": {"$in": wanted}})
         }
 
+    def take_over(self, partitions: Iterable[TopicPartition], session: Any) -> list[Any]:
+        """Note which session writes partitions from now on, and return those that wrote them before."""
+        found = []
+        for partition in partitions:
+            condition = {"_id": {**self._id(partition), "session": True}}
+            before = self._collection.find_one_and_replace(condition, {"lsid": session}, upsert=True)
+            if before is not None and before["lsid"] != session:
+                found.append(before["lsid"])
+        return found
+
     def advance(
         self,
         session: ClientSession,

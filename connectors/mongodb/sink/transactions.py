@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pymongo import MongoClient
+from pymongo.client_session import ClientSession
 from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
 
@@ -34,6 +35,8 @@ class Transactions:
         self._known: dict[TopicPartition, int] = {}
         self._ids: dict[str, str] = {}
         self._unread: set[TopicPartition] = set()
+        self._taken: set[TopicPartition] = set()
+        self._session: ClientSession | None = None
 
     def open(self, partitions: Collection[TopicPartition], ids: Mapping[str, str]) -> dict[TopicPartition, int]:
         """Return the offsets to continue from. If the database does not answer, they are read with the first batch."""
@@ -50,6 +53,7 @@ class Transactions:
         if not self._unread:
             return {}
         with told(f"read the offsets in {self._offsets.name}"):
+            self._take_over()
             stored = self._offsets.read(self._unread)
             former = {
                 partition: each.offset
@@ -71,8 +75,26 @@ class Transactions:
         self._unread.clear()
         return found
 
+    def _take_over(self) -> None:
+        """End the transactions of tasks that wrote these partitions before.
+
+        The server would keep that of a task that was killed for a minute, and its locks with it.
+        """
+        if not (new := self._unread - self._taken):
+            return
+        mine = self._own_session().session_id["id"]
+        if former := self._offsets.take_over(sorted(new), mine):
+            self._client.admin.command("killSessions", [{"id": each} for each in former])
+        self._taken |= new
+
+    def _own_session(self) -> ClientSession:
+        if self._session is None:
+            self._session = self._client.start_session()
+        return self._session
+
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """Forget partitions."""
+        self._taken -= set(partitions)
         for partition in partitions:
             self._known.pop(partition, None)
         self._unread -= set(partitions)
@@ -118,13 +140,11 @@ class Transactions:
     def _transact(self, items: Sequence[Planned], ends: Mapping[TopicPartition, int]) -> None:
         changed = {partition: end for partition, end in ends.items() if self._known.get(partition) != end}
         try:
-            with self._client.start_session() as session:
-                session.start_transaction(read_concern=ReadConcern("snapshot"), write_concern=MAJORITY)
-                self._offsets.advance(session, self._known, changed, self._ids)
-                write_in_transaction(self._client, items, session)
+            with self._own_session().start_transaction(ReadConcern("snapshot"), MAJORITY):
+                self._offsets.advance(self._own_session(), self._known, changed, self._ids)
+                write_in_transaction(self._client, items, self._own_session())
                 crash_point("mongodb-sink-before-commit")
-                session.commit_transaction()
-                crash_point("mongodb-sink-after-commit")
+            crash_point("mongodb-sink-after-commit")
         except (OvertakenError, RetriableError):
             self._unread |= set(changed)
             raise
