@@ -6,11 +6,12 @@ import enum
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from connect.config import Config
 from connect.connector import Connector, ConnectorContext, Task
 from connect.data import Offset, SourceBatch, SourceRecord
+from connect.errors import ConnectError
 from connect.measurement import Measurement
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "ErrantSourceRecordReporter",
     "ExactlyOnceSupport",
     "OffsetStorageReader",
+    "Signal",
     "SourceConnector",
     "SourceConnectorContext",
     "SourceTask",
@@ -63,6 +65,15 @@ class Delivered:
     source_offsets: Sequence[Offset]
     topic: str
     offsets: Sequence[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """What a user tells a running task: ``id`` names this signal, ``data`` is what the ``type`` needs."""
+
+    id: str
+    type: str
+    data: Mapping[str, Any]
 
 
 class OffsetStorageReader(Protocol):
@@ -205,6 +216,15 @@ class SourceTask(Task[C], Generic[C]):
 
     def commit(self) -> None:
         """React to offsets having been committed; does nothing by default."""
+
+    def take_signal(self, signal: Signal) -> None:
+        """Take over a signal that a user has sent with ``POST /connectors/NAME/signals``; by default all are refused.
+
+        Called between two polls of the connector's first task. Return soon, having only noted what is to be done: the
+        user is told then that the task has the signal. Raise a :class:`~connect.errors.ConnectError` to refuse it; the
+        user is told why, and the task goes on.
+        """
+        raise ConnectError(f"This connector takes no signals such as {signal.type}.")
 
     def reconfigure(self, config: C) -> bool:  # noqa: ARG002
         """Take over a config with a larger share while the task runs.

@@ -280,6 +280,14 @@ _PATHS: Final[dict[str, Schema]] = {
             "Restart a connector, and optionally its tasks.", {202: "ConnectorStatus", 204: None}, query=_FLAGS
         ),
     ),
+    f"{_CONNECTOR}/signals": _item(
+        _NAME,
+        post=_operation(
+            "Send a signal to the first task of a source connector; answered when the task has it.",
+            {202: "SignalTaken"},
+            body="Signal",
+        ),
+    ),
     f"{_CONNECTOR}/pause": _item(
         _NAME, put=_operation("Pause a connector: its tasks stay, but process no records.", {202: None})
     ),

@@ -168,6 +168,14 @@ _DELIVERED: Final[dict[str, Schema]] = {
 _BODIES: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": TEXT}),
     "Message": _object({"message": TEXT}),
+    "Signal": _object(
+        {"type": described(TEXT, "What to do, such as execute-snapshot.")},
+        {
+            "id": described(TEXT, "The name of this signal; by default one is made."),
+            "data": described(_ANY_OBJECT, "What the type needs, such as the tables of a snapshot."),
+        },
+    ),
+    "SignalTaken": _object({"id": TEXT, "type": TEXT, "task": _NUMBER}),
     "Probe": _object({"status": TEXT, "reasons": array(TEXT)}),
     "ConnectorInfo": _object(
         {
@@ -445,6 +453,8 @@ _BODIES: Final[dict[str, Schema]] = {
 
 _DESCRIPTIONS: Final = {
     "Error": "An error: the HTTP status, and a message that says what is wrong.",
+    "Signal": "A signal to a running connector.",
+    "SignalTaken": "The signal, and the task that has it.",
     "Message": "A message about the outcome of a request.",
     "Probe": "The outcome of a probe, with the reasons if it fails.",
     "ConnectorInfo": "A connector with its configuration and the ids of its tasks.",

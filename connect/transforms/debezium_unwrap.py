@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from connect.config import LOW, MEDIUM, Config, invalid_value, option
-from connect.data import Batch, Field, Record, Schema, Type, ValueColumn
+from connect.data import Batch, Field, Headers, Record, Schema, Type, ValueColumn
 from connect.errors import ConfigError, DataError
 from connect.transformation import Transformation
 from connect.transforms.fields.field_path import FieldPath, FieldTree
@@ -17,7 +17,16 @@ from connect.transforms.fields.options import replace_null_with_default
 from connect.transforms.fields.struct_change import defaults_of, with_defaults
 from connect.transforms.replace_field import Selection, select_fields
 
-__all__ = ["DebeziumUnwrap", "DebeziumUnwrapConfig", "EnvelopeField", "is_envelope", "parse_envelope_field"]
+__all__ = [
+    "ChangeEventConfig",
+    "DebeziumUnwrap",
+    "DebeziumUnwrapConfig",
+    "EnvelopeField",
+    "headers_with",
+    "is_envelope",
+    "parse_envelope_field",
+    "tombstone",
+]
 
 _OF_TRANSACTION: Final = frozenset({"id", "total_order", "data_collection_order"})
 _OF_ENVELOPE: Final = frozenset({"op", "ts_ms", "ts_us", "ts_ns"})
@@ -82,24 +91,24 @@ _DELETED: Final = "__deleted"
 _PURPOSE: Final = "dropping fields"
 
 
-class _Deletes(NamedTuple):
+class Deletes(NamedTuple):
     """The handling of a delete event and of the tombstone after it."""
 
     events: Literal["drop", "null", "tombstone", "rewrite"]
     keeps_tombstones: bool
 
 
-_MODES: Final[Mapping[str, _Deletes]] = {
-    "drop": _Deletes("drop", keeps_tombstones=False),
-    "tombstone": _Deletes("null", keeps_tombstones=False),
-    "rewrite": _Deletes("rewrite", keeps_tombstones=False),
-    "rewrite-with-tombstone": _Deletes("rewrite", keeps_tombstones=True),
-    "delete-to-tombstone": _Deletes("tombstone", keeps_tombstones=False),
+_MODES: Final[Mapping[str, Deletes]] = {
+    "drop": Deletes("drop", keeps_tombstones=False),
+    "tombstone": Deletes("null", keeps_tombstones=False),
+    "rewrite": Deletes("rewrite", keeps_tombstones=False),
+    "rewrite-with-tombstone": Deletes("rewrite", keeps_tombstones=True),
+    "delete-to-tombstone": Deletes("tombstone", keeps_tombstones=False),
 }
 
 
-class DebeziumUnwrapConfig(Config):
-    """The handling of deletes, and the fields of the event to add to the row."""
+class ChangeEventConfig(Config):
+    """The handling of deletes, and the fields of the event to add to the row or document."""
 
     delete_tombstone_handling_mode: Literal[
         "drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone"
@@ -134,16 +143,6 @@ class DebeziumUnwrapConfig(Config):
     add_headers: tuple[str, ...] = option(
         default=(), importance=LOW, doc="Fields of the event to add as headers, named as in add.fields."
     )
-    replace_null_with_default: bool = replace_null_with_default()
-    drop_fields_header_name: str = option(
-        default="", importance=LOW, doc="The header that lists fields which are to be removed from the row."
-    )
-    drop_fields_from_key: bool = option(
-        default=False, importance=LOW, doc="Whether those fields are removed from the key too."
-    )
-    drop_fields_keep_schema_compatible: bool = option(
-        default=True, importance=LOW, doc="Whether only those of them are removed that are optional."
-    )
 
     def check(self) -> list[ConfigError]:
         """Refuse malformed references to fields."""
@@ -156,18 +155,67 @@ class DebeziumUnwrapConfig(Config):
         return errors
 
     @property
-    def deletes(self) -> _Deletes:
+    def deletes(self) -> Deletes:
         """The three options for deletes, combined."""
         mode = _MODES[self.delete_tombstone_handling_mode]
         if self.delete_handling_mode is None and self.drop_tombstones is None:
             return mode
         events: Any = {"none": "null", None: "null"}.get(self.delete_handling_mode, self.delete_handling_mode)
-        return _Deletes(events, keeps_tombstones=self.drop_tombstones is False)
+        return Deletes(events, keeps_tombstones=self.drop_tombstones is False)
+
+    @property
+    def added_fields(self) -> list[EnvelopeField]:
+        """The fields of the event that the row gets."""
+        return list(_references(self.add_fields, self.add_fields_prefix))
+
+    @property
+    def added_headers(self) -> list[EnvelopeField]:
+        """The fields of the event that become headers."""
+        return list(_references(self.add_headers, self.add_headers_prefix))
+
+
+class DebeziumUnwrapConfig(ChangeEventConfig):
+    """The handling of deletes and of nulls, and the fields to add and to drop."""
+
+    replace_null_with_default: bool = replace_null_with_default()
+    drop_fields_header_name: str = option(
+        default="", importance=LOW, doc="The header that lists fields which are to be removed from the row."
+    )
+    drop_fields_from_key: bool = option(
+        default=False, importance=LOW, doc="Whether those fields are removed from the key too."
+    )
+    drop_fields_keep_schema_compatible: bool = option(
+        default=True, importance=LOW, doc="Whether only those of them are removed that are optional."
+    )
 
 
 def _references(texts: Sequence[str], prefix: str) -> Iterator[EnvelopeField]:
     for text in texts:
         yield parse_envelope_field(text, prefix)
+
+
+def tombstone(record: R, added: Sequence[EnvelopeField]) -> R:
+    """Return a tombstone with the operation as a header, if that is among the headers to add."""
+    operation = [reference for reference in added if reference.field == "op"]
+    if not operation:
+        return record
+    new = copy_of(record)
+    for reference in operation:
+        new.headers = new.headers.add(reference.name, "d", Schema.string())
+    return new
+
+
+def headers_with(record: Record, added: Sequence[EnvelopeField]) -> Headers:
+    """Return the headers of a change event with fields of it added; a field that its schema lacks is left out."""
+    headers = record.headers
+    for reference in added:
+        schema = None
+        if record.value_schema is not None:
+            schema = reference.schema_in(record.value_schema)
+            if schema is None:
+                continue
+        headers = headers.add(reference.name, reference.read(record.value), schema)
+    return headers
 
 
 class _Unwrapping(NamedTuple):
@@ -183,8 +231,8 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
     def __init__(self, config: DebeziumUnwrapConfig) -> None:
         super().__init__(config)
         self._deletes = config.deletes
-        self._fields = list(_references(config.add_fields, config.add_fields_prefix))
-        self._headers = list(_references(config.add_headers, config.add_headers_prefix))
+        self._fields = config.added_fields
+        self._headers = config.added_headers
         self._after = SchemaCache(lambda schema: self._unwrapping(schema, "after"))
         self._before = SchemaCache(lambda schema: self._unwrapping(schema, "before"))
         self._plain = not (self._headers or config.route_by_field or config.drop_fields_header_name)
@@ -192,7 +240,7 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
     def apply(self, record: R) -> R | None:
         """Return the record with the row as its value."""
         if record.value is None:
-            return self._tombstone(record)
+            return tombstone(record, self._headers) if self._deletes.keeps_tombstones else None
         if not is_envelope(record.value_schema, record.value):
             _log.debug("A record of topic %s is not a change event and passes unchanged", record.topic)
             return record
@@ -205,7 +253,7 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         new = copy_of(record)
         new.value_schema, new.value = self._row(record, deleted=deleted)
         new.topic = self._topic(record, deleted=deleted)
-        new.headers = self._with_headers(record)
+        new.headers = headers_with(record, self._headers)
         return self._without_fields(new) if self.config.drop_fields_header_name else new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
@@ -230,17 +278,6 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         if record.value.get("before") is None:
             return unwrapping.schema and unwrapping.schema.as_optional(), None
         return unwrapping.schema, unwrapping.row(record.value)
-
-    def _tombstone(self, record: R) -> R | None:
-        if not self._deletes.keeps_tombstones:
-            return None
-        operation = [reference for reference in self._headers if reference.field == "op"]
-        if not operation:
-            return record
-        new = copy_of(record)
-        for reference in operation:
-            new.headers = new.headers.add(reference.name, "d", Schema.string())
-        return new
 
     def _row_schema(self, envelope: Schema | None, part: str) -> Schema | None:
         if envelope is None:
@@ -285,17 +322,6 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         row = record.value.get("before" if deleted else "after")
         named = row.get(self.config.route_by_field) if isinstance(row, Mapping) else None
         return named if isinstance(named, str) and named.strip() else record.topic
-
-    def _with_headers(self, record: Record) -> Any:
-        headers = record.headers
-        for reference in self._headers:
-            schema = None
-            if record.value_schema is not None:
-                schema = reference.schema_in(record.value_schema)
-                if schema is None:
-                    continue
-            headers = headers.add(reference.name, reference.read(record.value), schema)
-        return headers
 
     def _without_fields(self, record: R) -> R:
         """Return the record without the fields listed in its header."""

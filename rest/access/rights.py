@@ -60,6 +60,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Need]]] = {
     f"{_CONNECTOR}/logs": {"GET": Right.VIEW},
     f"{_CONNECTOR}/history": {"GET": Right.VIEW},
     f"{_CONNECTOR}/restart": {"POST": Right.OPERATE},
+    f"{_CONNECTOR}/signals": {"POST": Right.OPERATE},
     f"{_CONNECTOR}/pause": {"PUT": Right.OPERATE},
     f"{_CONNECTOR}/resume": {"PUT": Right.OPERATE},
     f"{_CONNECTOR}/stop": {"PUT": Right.OPERATE},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from worker.stores.config.store import TargetState
 __all__ = ["connectors"]
 
 _FIELDS: Final = frozenset({"name", "config", "initial_state"})
+_OF_SIGNALS: Final = frozenset({"id", "type", "data"})
 _MOST_DIGITS: Final = 10
 _VIEWS: Final = ("status", "info")
 
@@ -137,6 +139,12 @@ def _serve_tasks(blueprint: Blueprint, connectors: ConnectorRequests, patience: 
         tasks = patience.wait(connectors.task_configs(name))
         return jsonify([{**task, "config": asker.shown_config(name, task["config"], of_task=True)} for task in tasks])
 
+    @blueprint.post("/<name:name>/signals")
+    def signal(name: str) -> tuple[Response, int]:
+        given = _signal(json_object(_OF_SIGNALS))
+        patience.wait(connectors.signal(name, given["id"], given["type"], given["data"]))
+        return jsonify({"id": given["id"], "type": given["type"], "task": 0}), 202
+
     @blueprint.get("/<name:name>/tasks/<task>/status")
     def task_status(name: str, task: str) -> Response:
         return jsonify(patience.wait(connectors.task_status(name, _task(name, task))))
@@ -166,6 +174,18 @@ def _name(body: dict[str, Any], config: dict[str, str | None]) -> str:
     if not isinstance(name, str):
         raise BadRequestError("The name of a connector must be a string.")
     return name.strip()
+
+
+def _signal(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the id, which is made if there is none, the type and the data of a signal."""
+    given = {"id": body.get("id") or str(uuid.uuid4()), "type": body.get("type"), "data": body.get("data") or {}}
+    for member in ("id", "type"):
+        text = given[member]
+        if not isinstance(text, str) or not text.strip():
+            raise BadRequestError(f'The {member} of a signal must be text, such as {{"type": "execute-snapshot"}}.')
+    if not isinstance(given["data"], dict):
+        raise BadRequestError("The data of a signal must be an object.")
+    return given
 
 
 def _task(name: str, number: str) -> int:

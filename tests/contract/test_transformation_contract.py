@@ -18,6 +18,8 @@ from connect.transformation import Predicate, Transformation
 from connect.transforms.community.timestamp_now_field import TimestampNowField
 from connect.transforms.debezium.by_logical_table_router import ByLogicalTableRouter
 from connect.transforms.debezium.changed_record_state import ExtractChangedRecordState
+from connect.transforms.debezium.document_event_router import DocumentEventRouter
+from connect.transforms.debezium.document_unwrap import DocumentUnwrap
 from connect.transforms.debezium.event_router import EventRouter
 from connect.transforms.debezium.partition_routing import PartitionRouting
 from connect.transforms.debezium.timezone_converter import TimezoneConverter
@@ -36,6 +38,12 @@ TRANSFORMATIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "community.key_to_value.KeyToValue": {"key.fields": "*"},
     "community.make_tombstone.MakeTombstone": {},
     "community.message_timestamp_router.MessageTimestampRouter": {"message.timestamp.keys": "joined,id"},
+    "debezium.content_based.ContentBasedFilter": {
+        "language": "cel",
+        "condition": "topic == 'a'",
+        "null.handling.mode": "drop",
+    },
+    "debezium.content_based.ContentBasedRouter": {"language": "cel", "topic.expression": "topic + '.all'"},
     "debezium.header_to_value.HeaderToValue": {"headers": "trace", "fields": "traced", "operation": "move"},
     "cast.Cast": {"spec": "id:string,level:string"},
     "drop_headers.DropHeaders": {"headers": "trace"},
@@ -82,6 +90,8 @@ ENVELOPE: Final = Schema.struct(
     optional=True,
 )
 LIBRARIES: Final[Mapping[str, str]] = {
+    "debezium.content_based.ContentBasedFilter": "cel",
+    "debezium.content_based.ContentBasedRouter": "cel",
     "expression.Expression": "cel",
     "filters.ExpressionFilter": "cel",
     "filters.JsonPathFilter": "jsonpath",
@@ -93,6 +103,8 @@ WITH_A_CLASS_BELOW: Final = {
     "community.timestamp_now_field.TimestampNowField",
     "debezium.by_logical_table_router.ByLogicalTableRouter",
     "debezium.changed_record_state.ExtractChangedRecordState",
+    "debezium.document_event_router.DocumentEventRouter",
+    "debezium.document_unwrap.DocumentUnwrap",
     "debezium.event_router.EventRouter",
     "debezium.partition_routing.PartitionRouting",
     "debezium.timezone_converter.TimezoneConverter",
@@ -247,6 +259,56 @@ def _of_changes(plugin: type[Any], options: Mapping[str, str]) -> type:
 
 for _name, (_plugin, _options) in CHANGES.items():
     globals()[f"TestChanges{_name}"] = _of_changes(_plugin, _options)
+
+
+def document_changes() -> Sequence[Record]:
+    """Change events of MongoDB of all kinds, with a schema and without, and records that are none."""
+    text = Schema.string(optional=True)
+    update = Schema.struct({"updatedFields": text, "removedFields": Schema.array(Schema.string(), optional=True)})
+    source = Schema.struct({"ts_ms": Schema.int64()}, name="source")
+    parts = {"before": text, "after": text, "updateDescription": update.as_optional(), "source": source}
+    envelope = Schema.struct(
+        {**parts, "op": Schema.string(), "ts_ms": Schema.int64()}, name="server.c.Envelope", optional=True
+    )
+    outbox = (
+        '{"_id": {"$oid": "0123456789ab0123456789ab"}, "aggregateid": "7", "aggregatetype": "order", "type": "made"'
+    )
+    after = outbox + ', "payload": {"a": [1, 2], "n": {"$numberLong": "5"}}, "at": {"$date": 1704164645123}}'
+    event = {"before": None, "after": None, "updateDescription": None, "source": {"ts_ms": 5}, "ts_ms": 6}
+    events: list[dict[str, Any] | None] = [
+        {**event, "op": "c", "after": after},
+        {**event, "op": "u", "updateDescription": {"updatedFields": '{"a.b": 1}', "removedFields": ["c"]}},
+        {**event, "op": "d", "before": after},
+        None,
+    ]
+    key = Schema.struct({"id": Schema.string()}, name="server.c.Key")
+    typed = sink_records(events, topic="server.c", schema=envelope)
+    plain = sink_records(events, topic="server.c")
+    return [
+        *(record.replace(key={"id": "1"}, key_schema=key) for record in typed),
+        *(record.replace(key={"id": "1"}) for record in plain),
+        *sample_source_records(),
+    ]
+
+
+def _of_documents(plugin: type[Any], options: Mapping[str, str]) -> type:
+    @pytest.fixture
+    def props(self: object) -> Mapping[str, str]:
+        return options
+
+    @pytest.fixture
+    def records(self: object) -> Sequence[Record]:
+        return document_changes()
+
+    return type("Test", (TransformationTests,), {"transformation_class": plugin, "props": props, "records": records})
+
+
+for _name, (_plugin, _options) in {
+    "Unwrap": (DocumentUnwrap, {"delete.tombstone.handling.mode": "rewrite", "add.fields": "op", "add.headers": "op"}),
+    "FlatUnwrap": (DocumentUnwrap, {"flatten.struct": "true", "array.encoding": "document"}),
+    "EventRouter": (DocumentEventRouter, {"collection.expand.json.payload": "true"}),
+}.items():
+    globals()[f"TestDocuments{_name}"] = _of_documents(_plugin, _options)
 
 
 class TestTimestampNowField(TransformationTests):

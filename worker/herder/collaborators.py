@@ -17,6 +17,7 @@ from worker.herder.connectors.drains import Drains
 from worker.herder.connectors.plugin_metrics import PluginMetrics
 from worker.herder.connectors.restarts import Restarts
 from worker.herder.connectors.schedules import Schedules
+from worker.herder.connectors.signals import Signals
 from worker.herder.connectors.stopped_connectors import StoppedConnectors
 from worker.herder.connectors.versions import Versions
 from worker.herder.connectors.writes import Writes
@@ -126,6 +127,7 @@ class Collaborators:
         self.stopped = StoppedConnectors(configs, self.units, membership, self.changes, inbox, callbacks.reconcile)
         self.ownership = Ownership(configs, self.units, inbox, is_sink)
         self.restarts = Restarts(stores, membership, self.connectors, self.leadership, self.units, inbox)
+        self.signals = Signals(self.connectors, membership, self.units, supervisor, inbox)
         self.offsets = Offsets(
             requests,
             props,

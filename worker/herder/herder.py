@@ -58,6 +58,7 @@ from worker.supervisor.notices import (
     OwnershipAsked,
     Published,
     Rested,
+    SignalAnswered,
     StillMeasured,
     TopicsUsed,
 )
@@ -110,7 +111,7 @@ class Herder:
             requests, worker, stores, inbox, membership, plugins, self._supervisor, callbacks
         )
         self.connectors = ConnectorRequests(
-            requests, made.connectors, made.writes, made.sets, made.restarts, made.plugin_metrics
+            requests, made.connectors, made.writes, made.sets, made.restarts, made.plugin_metrics, made.signals
         )
         self.versions = made.versions
         self.offsets = made.offsets
@@ -231,6 +232,8 @@ class Herder:
         match notice:
             case Launched() | Rested() | Measured() | StillMeasured() | ClientMeasured():
                 self._collaborators.snapshots.heard(notice)
+                if isinstance(notice, Launched):
+                    self._collaborators.signals.heard(notice)
             case Loaded(unit, loads):
                 self._collaborators.measurements.take_loads(unit, loads)
             case TopicsUsed(unit, topics):
@@ -238,6 +241,8 @@ class Herder:
                     self._collaborators.connectors.uses_topics(unit, topics)
             case Hangs() | Noted():
                 self._collaborators.units.heard(notice)
+            case SignalAnswered():
+                self._collaborators.signals.heard(notice)
             case Answered():
                 self._collaborators.inquiries.answered(notice)
             case AnsweredInPart():
@@ -247,6 +252,7 @@ class Herder:
             case Changed() | Published() | Expires():
                 if isinstance(notice, Changed):
                     self._collaborators.snapshots.heard(notice)
+                    self._collaborators.signals.heard(notice)
                 self._collaborators.units.heard(notice)
                 # Reconciling many units takes a while, so all notices that arrive until then share one call.
                 self._reconcile_soon.post()

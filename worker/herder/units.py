@@ -168,6 +168,11 @@ class Units:
         """Whether a unit is assigned to this worker."""
         return bool(self._membership.assigned([unit]))
 
+    def phase(self, unit: Unit) -> Phase | None:
+        """Return the phase of a unit; ``None`` if it does not run here."""
+        running = self._running.get(unit)
+        return None if running is None else running.phase
+
     def is_current(self, unit: Unit) -> bool:
         """Whether a unit is assigned to this worker and its process has the current configuration."""
         entry, running = self._configs.connectors().get(unit.connector), self._running.get(unit)

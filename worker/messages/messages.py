@@ -66,6 +66,8 @@ from worker.messages.source_requests import (
     OffsetsRead,
     OwnershipConfirmed,
     ReadOffsets,
+    SignalTaken,
+    TakeSignal,
 )
 
 __all__ = [
@@ -136,6 +138,7 @@ __all__ = [
     "RunTask",
     "RunUnits",
     "SetLogLevel",
+    "SignalTaken",
     "Silent",
     "SinkLag",
     "SinkOffsets",
@@ -147,6 +150,7 @@ __all__ = [
     "Stop",
     "TableCompacted",
     "TakeConfig",
+    "TakeSignal",
     "TaskConfigs",
     "Unchanged",
     "ValidateConfig",
@@ -300,6 +304,7 @@ Command: TypeAlias = (
     | Resume
     | Reconfigure
     | TakeConfig
+    | TakeSignal
     | Rest
     | Fail
     | Drain
@@ -494,6 +499,7 @@ Report: TypeAlias = (
     | ReadOffsets
     | CommitOffsets
     | ConfirmOwnership
+    | SignalTaken
     | Metrics
     | Unchanged
     | ClientMetrics

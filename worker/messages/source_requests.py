@@ -1,4 +1,4 @@
-"""Requests of a running source task to its worker, and the answers.
+"""Requests of a running source task to its worker and of the worker to the task, and the answers.
 
 They are part of :mod:`worker.messages.messages`, which encodes and decodes all messages.
 """
@@ -17,6 +17,8 @@ __all__ = [
     "OffsetsRead",
     "OwnershipConfirmed",
     "ReadOffsets",
+    "SignalTaken",
+    "TakeSignal",
 ]
 
 
@@ -65,3 +67,21 @@ class OwnershipConfirmed:
     """The answer to :class:`ConfirmOwnership` if it does; otherwise the task is stopped."""
 
     request: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSignal:
+    """Take over a signal of a user; the answer is :class:`SignalTaken`."""
+
+    request: int
+    id: str
+    type: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SignalTaken:
+    """The answer to :class:`TakeSignal`: the task has the signal, or why it was ``refused``."""
+
+    request: int
+    refused: str | None

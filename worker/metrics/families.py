@@ -8,6 +8,7 @@ from typing import Final
 
 from connect.internals.kafka.clients.statistics import PRODUCER
 from worker.metrics.catalogue import ERRORS, TASK_METRICS, Dialect, Group
+from worker.metrics.debezium import debezium_name
 from worker.metrics.histograms import BOUNDS, COMMIT, LATENCY, POLL, PUT
 from worker.metrics.mirrors import client_name, mirror_name
 from worker.metrics.processes import ProcessUse, units_of_processes
@@ -288,6 +289,10 @@ def _own(to: _Collected, labels: Labels, series: OwnSeries, own: OwnValue) -> No
         java, places = of_mirror
         if to.is_first(java.name, places):
             to.add(java.name, places, java.value(own.value), own.help, Kind.GAUGE)
+    if (of_debezium := debezium_name(series)) is not None:
+        attribute, places = of_debezium
+        if to.is_first(attribute.name, places):
+            to.add(attribute.name, places, attribute.value(own.value), own.help, Kind.GAUGE)
     if (of_client := client_name(series)) is not None:
         metric, places = of_client
         if to.is_first(metric.attribute, places):

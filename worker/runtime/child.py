@@ -133,6 +133,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     link.when_stopped = watch.stopping
     control = Control(link, watch, paused=command.paused)
     control.takes_configs = issubclass(_task_class(assembly), SourceTask)
+    control.takes_signals = _takes_signals(_task_class(assembly))
     clients = Clients(assembly, command.task, control.send, shares=link.shares)
     counts = ErrorCounts()
     queue = _dead_letters(command, assembly, clients, control, counts)
@@ -224,6 +225,10 @@ def _task_and_loop(
 def _task_class(assembly: Assembly) -> type[Task[Any]]:
     """The class of the task that runs here: the engine's, or the connector's."""
     return assembly.engine_class or assembly.connector_class.task_class
+
+
+def _takes_signals(task_class: type[Task[Any]]) -> bool:
+    return issubclass(task_class, SourceTask) and task_class.take_signal is not SourceTask.take_signal
 
 
 def _bulk_source(

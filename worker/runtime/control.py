@@ -38,6 +38,9 @@ class Control:
         self.resting = False
         self.takes_configs = False
         """Whether the task takes new configurations while it runs; otherwise they are declined."""
+        self.takes_signals = False
+        """Whether the task takes signals now; otherwise they are refused."""
+        self._signals: list[messages.TakeSignal] = []
         self._config: dict[str, str] | None = None
         self._is_woken = False
         self._link = link
@@ -147,6 +150,26 @@ class Control:
         config, self._config = self._config, None
         return config
 
+    @property
+    def has_signals(self) -> bool:
+        """Whether signals wait for the task."""
+        return bool(self._signals)
+
+    def take_signals(self) -> list[messages.TakeSignal]:
+        """Return the signals that wait for the task, once. Each has to be answered with :meth:`answer_signal`."""
+        signals, self._signals = self._signals, []
+        return signals
+
+    def answer_signal(self, signal: messages.TakeSignal, refused: str | None) -> None:
+        """Report that the task has a signal, or why it was refused."""
+        self.send(messages.SignalTaken(signal.request, refused))
+
+    def refuse_signals(self, reason: str) -> None:
+        """Refuse the signals that wait for the task, and those that come later."""
+        self.takes_signals = False
+        for signal in self.take_signals():
+            self.answer_signal(signal, reason)
+
     def decline(self) -> None:
         """Report that the task has to be started again with its new configuration."""
         self.send(messages.Declined())
@@ -194,8 +217,8 @@ class Control:
                 self.reconfiguring = True
             case messages.Rest():
                 self.resting = True
-            case messages.TakeConfig(config):
-                self._hear_config(config)
+            case messages.TakeConfig() | messages.TakeSignal():
+                self._hear_wish(command)
             case ErrorRaised(error):
                 raise error
             case messages.Fail(reason):
@@ -209,8 +232,14 @@ class Control:
             case _:
                 raise ConnectError(f"A running task was sent the unknown command {type(command).__name__}.")
 
-    def _hear_config(self, config: dict[str, str]) -> None:
-        if self.takes_configs:
-            self._config = config
-        else:
-            self.decline()
+    def _hear_wish(self, wish: messages.TakeConfig | messages.TakeSignal) -> None:
+        """Keep a new configuration or a signal for the task, or turn it down."""
+        match wish:
+            case messages.TakeConfig(config) if self.takes_configs:
+                self._config = config
+            case messages.TakeConfig():
+                self.decline()
+            case messages.TakeSignal() if self.takes_signals:
+                self._signals.append(wish)
+            case messages.TakeSignal():
+                self.answer_signal(wish, "The connector takes no signals, or not in the state that it is in.")

@@ -29,6 +29,7 @@ __all__ = [
     "PassedUp",
     "Published",
     "Rested",
+    "SignalAnswered",
     "StillMeasured",
     "TopicsUsed",
     "noticed",
@@ -165,6 +166,15 @@ class OwnershipAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class SignalAnswered:
+    """A task has taken a signal over, or it was refused."""
+
+    unit: Unit
+    request: int
+    refused: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class AnsweredInPart:
     """A part of the answer to an inquiry, before the answer itself."""
 
@@ -194,6 +204,7 @@ Notice: TypeAlias = (
     | TopicsUsed
     | Expires
     | OwnershipAsked
+    | SignalAnswered
     | AnsweredInPart
     | Answered
 )
@@ -208,6 +219,7 @@ PassedUp: TypeAlias = (
     | messages.ConfigExpires
     | messages.Waiting
     | messages.Skipped
+    | messages.SignalTaken
 )
 """The reports that the supervisor only passes on."""
 
@@ -225,6 +237,8 @@ def noticed(unit: Unit, report: PassedUp) -> Notice:  # noqa: PLR0911 - one for 
             return Loaded(unit, report)
         case messages.Waiting() | messages.Skipped():
             return Noted(unit, report)
+        case messages.SignalTaken(request, refused):
+            return SignalAnswered(unit, request, refused)
         case messages.ActiveTopics(topics):
             return TopicsUsed(unit, tuple(topics))
         case messages.ConfigExpires(ttl_ms):

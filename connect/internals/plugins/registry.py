@@ -183,6 +183,10 @@ class PluginRegistry:
         classes = {entry.class_name: entry for entry in found}
         if len(classes) == 1:
             return next(iter(classes.values()))
+        # A plugin's own name counts before those of the Java classes that others stand for.
+        own = [entry for entry in classes.values() if name in (entry.simple_name, entry.class_name)]
+        if len(own) == 1:
+            return own[0]
         what = kind.value.replace("_", " ")
         if classes:
             raise PluginError(

@@ -8,13 +8,15 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from connect.data import Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.envelope import ChangeEvents
+from connect.kits.cdc.incremental import IncrementalSnapshots
+from connect.kits.cdc.notifications import Notification
 from connect.kits.cdc.table_schemas import TableSchema, TableSchemas
 from connect.kits.cdc.tables import Table
 from connect.kits.cdc.transactions import TransactionMetadata
@@ -23,10 +25,11 @@ from connectors.cdc.postgresql.checks import without_identity
 from connectors.cdc.postgresql.config import PostgresConfig, replica_identities
 from connectors.cdc.postgresql.connection import conninfo, open_session
 from connectors.cdc.postgresql.dialect import PostgresDialect
+from connectors.cdc.postgresql.incremental import StreamWatch
 from connectors.cdc.postgresql.offsets import Position, format_lsn
 from connectors.cdc.postgresql.pgoutput import Relation, split_of
 from connectors.cdc.postgresql.publications import named, publication_steps, read_publication
-from connectors.cdc.postgresql.replication import CreatedSlot, ReplicationConnection, quoted
+from connectors.cdc.postgresql.replication import PAYLOAD, CreatedSlot, ReplicationConnection, quoted
 from connectors.cdc.postgresql.slots import Plan, SlotState, check_slot, gap, plan, read_slot
 from connectors.cdc.postgresql.snapshot import RowReader, Snapshot, begin_snapshot, ordered, snapshot_tables
 from connectors.cdc.postgresql.stream import ChangeStream, StreamedTable, StreamNames
@@ -35,6 +38,7 @@ __all__ = ["Capture", "CaptureParts"]
 
 logger = logging.getLogger(__name__)
 
+_COMMIT: Final = ord("C")
 _MESSAGES_FROM: Final = 140_000
 _FAILOVER_FROM: Final = 170_000
 _TEMPORARY_SUFFIX: Final = "_snapshot"
@@ -52,6 +56,10 @@ class CaptureParts:
     events: ChangeEvents
     partition: Offset
     metadata: TransactionMetadata | None
+    snapshots: IncrementalSnapshots
+    on_signal: Callable[[Sequence[str | None]], None]
+    wake: Callable[[], None]
+    notify: Callable[[Notification], None]
 
 
 class Capture:
@@ -67,6 +75,7 @@ class Capture:
         self._snapshot: Snapshot | None = None
         self._after_snapshot: Position | None = None
         self._streams_at = 0.0
+        self._watch: StreamWatch | None = None
         self._catalog = Catalog(self._session, parts.config.database_dbname)
         self._confirmed_lsn = 0
         try:
@@ -87,6 +96,9 @@ class Capture:
         self._captured = self._chosen(everything)
         slot = read_slot(self._session, config.slot_name)
         missing = None
+        if position is not None and position.is_resumed and not self._can_resume(position, slot):
+            position = self._start_position = replace(position, is_snapshot=True, is_resumed=False)
+            self._parts.snapshots.clear()
         if position is not None and not position.is_snapshot:
             missing = gap(position, slot, self._identity, config.slot_name, replication.timeline_history)
         decided = plan(config, position, missing)
@@ -98,11 +110,20 @@ class Capture:
             self._set_replica_identities()
             self._prepare_publication(everything)
             self._warn_of_identities()
+        self._parts.snapshots.break_off()
         self._streams = decided.streams
         if decided.reads_rows:
             self._begin_snapshot(decided, slot)
         elif decided.streams:
             self._begin_stream(slot, None if missing is not None else position)
+
+    def _can_resume(self, position: Position, slot: SlotState | None) -> bool:
+        """Return whether the stream reaches back to a snapshot that was interrupted; otherwise it begins anew."""
+        history = self._need_replication().timeline_history
+        missing = gap(position, slot, self._identity, self._config.slot_name, history)
+        if missing is not None:
+            logger.warning("The snapshot begins anew: %s.", missing.reason)
+        return missing is None
 
     def _chosen(self, everything: Sequence[CapturedTable]) -> list[CapturedTable]:
         config = self._config
@@ -150,11 +171,12 @@ class Capture:
     def _prepare_publication(self, everything: Sequence[CapturedTable]) -> None:
         config = self._config
         state = read_publication(self._session, config.publication_name)
+        signals = [table for table in everything if str(table.id) == config.signal_table]
         steps = publication_steps(
             config.publication_name,
             config.publication_autocreate_mode,
             state,
-            self._captured,
+            [*self._captured, *(table for table in signals if table not in self._captured)],
             everything,
             via_root=config.publish_via_partition_root,
             skipped=config.skipped(),
@@ -180,6 +202,7 @@ class Capture:
 
     def _begin_snapshot(self, decided: Plan, slot: SlotState | None) -> None:
         config = self._config
+        self._parts.snapshots.clear()
         if config.snapshot_delay_ms:
             time.sleep(min(config.snapshot_delay_ms / 1000, 30))
         created = self._export(slot) if decided.streams else None
@@ -198,7 +221,10 @@ class Capture:
         self._close_replication()
         reader = RowReader(self._parts.names, self._parts.events, point, self._identity)
         tables = snapshot_tables(self._catalog, chosen, self._schema, config.select_overrides())
-        self._snapshot = Snapshot(self._session, tables, reader)
+        parts = self._parts
+        self._snapshot = Snapshot(
+            config, self._session, tables, reader, parts.wake, parts.notify, resumes=decided.streams
+        )
         self._after_snapshot = Position.from_offset(reader.offset(is_complete=True))
 
     def _export(self, slot: SlotState | None) -> CreatedSlot:
@@ -236,6 +262,8 @@ class Capture:
             metadata=parts.metadata,
             prefixes=config.prefix_filter(),
         )
+        self._stream.signal_table = config.signal_table
+        self._watch = StreamWatch(parts.snapshots, self._stream, parts.names, parts.events, parts.on_signal)
         options = {"proto_version": "1", "publication_names": quoted(config.publication_name)}
         if replication.version >= _MESSAGES_FROM:
             options["messages"] = "true"
@@ -278,11 +306,20 @@ class Capture:
         while len(records) < limit:
             message = receive()
             if message is None:
+                self._add_due(records, self._replication.received_lsn)
                 return
             handle(message)
+            if message[PAYLOAD] == _COMMIT:
+                self._add_due(records, 0)
             count += 1
             if not count & 255 and time.monotonic() >= until:
                 return
+
+    def _add_due(self, records: list[SourceRecord], received_lsn: int) -> None:
+        """Add the rows of an incremental snapshot that are due between two transactions."""
+        stream, watch = self._stream, self._watch
+        if stream is not None and watch is not None and stream.is_between_transactions and watch.is_active:
+            records += watch.due(max(received_lsn, stream.position().commit_lsn or 0))
 
     def _finish_snapshot(self) -> None:
         self._snapshot = None
@@ -310,6 +347,11 @@ class Capture:
             self._confirmed_lsn = max(self._confirmed_lsn, position.commit_lsn)
         self._replication.confirm(self._confirmed_lsn)
 
+    def ask_for_position(self) -> None:
+        """Have the server tell how far it has sent, since rows wait for that."""
+        if self._replication is not None and self._replication.is_streaming:
+            self._replication.confirm(self._confirmed_lsn, asks=True)
+
     @property
     def socket(self) -> int | None:
         """The descriptor that is readable when there may be changes."""
@@ -319,6 +361,26 @@ class Capture:
     def wants_reply(self) -> bool:
         """Whether the server waits for a sign of life."""
         return self._replication is not None and self._replication.wants_reply
+
+    @property
+    def watch(self) -> StreamWatch | None:
+        """What connects incremental snapshots with the stream, once it has begun."""
+        return self._watch
+
+    @property
+    def streams(self) -> bool:
+        """Whether changes are streamed, now or after the snapshot."""
+        return self._streams
+
+    @property
+    def has_read_all(self) -> bool:
+        """Whether this run has read a snapshot to its end."""
+        return self._snapshot is None and self._after_snapshot is not None
+
+    @property
+    def captured_tables(self) -> list[str]:
+        """The names of the captured tables."""
+        return [str(table.id) for table in self._captured]
 
     @property
     def stream(self) -> ChangeStream | None:
@@ -345,6 +407,8 @@ class Capture:
 
     def close(self) -> None:
         """Close the connections."""
+        if self._snapshot is not None:
+            self._snapshot.close()
         self._close_replication()
         self._session.close()
 

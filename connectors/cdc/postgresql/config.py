@@ -26,7 +26,9 @@ from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_
 from connect.errors import ConfigError
 from connect.hosts import HostsConfig
 from connect.kits.cdc.filters import NameFilter, java_regex_list, name_patterns
+from connect.kits.cdc.notifications import NotificationOptions
 from connect.kits.cdc.options import RelationalConfig
+from connect.kits.cdc.signals.channels import SignalOptions
 
 __all__ = ["AutoCreateMode", "OffsetMismatch", "PostgresConfig", "SnapshotMode"]
 
@@ -122,7 +124,7 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
 }
 
 
-class PostgresConfig(RelationalConfig, HostsConfig):
+class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsConfig):
     """The options of the PostgreSQL connector."""
 
     database_port: int = option(default=5432, importance=HIGH, validator=between(1, 65535), doc="Port of the database.")
@@ -292,6 +294,18 @@ class PostgresConfig(RelationalConfig, HostsConfig):
     snapshot_mode_configuration_based_snapshot_on_data_error: bool = option(
         default=False, importance=MEDIUM, doc="With configuration_based: whether rows are read when the slot was lost."
     )
+    snapshot_max_threads: int = option(
+        default=1,
+        importance=MEDIUM,
+        validator=between(1, 64),
+        doc="How many sessions read the rows of a snapshot at once, of several tables or of ranges of large ones.",
+    )
+    snapshot_max_threads_multiplier: int = option(
+        default=1,
+        importance=LOW,
+        validator=between(1, 64),
+        doc="Into how many pieces for each session a large table is divided, by the planner's statistics of its key.",
+    )
     snapshot_locking_mode: Literal["shared", "none"] = option(
         default="none",
         importance=LOW,
@@ -301,6 +315,11 @@ class PostgresConfig(RelationalConfig, HostsConfig):
     snapshot_lock_timeout_ms: Long = option(
         default=10_000, importance=MEDIUM, validator=at_least(0), doc="Milliseconds to wait for these locks."
     )
+
+    @property
+    def signal_table(self) -> str:
+        """The name of the signal table, empty if there is none."""
+        return self.signal_data_collection.strip() if "source" in self.signal_enabled_channels else ""
 
     @classmethod
     def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
@@ -340,6 +359,8 @@ class PostgresConfig(RelationalConfig, HostsConfig):
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for what contradicts itself, and for keys that cannot be honoured."""
         yield from super().check()
+        yield from SignalOptions.check(self)
+        yield from NotificationOptions.check(self)
         for key, value, told in given_keys(_REFUSED, self.originals):
             yield ConfigRuleError(f"{key}={value} is not supported. {told}", key)
         for kind in ("schema", "message.prefix"):

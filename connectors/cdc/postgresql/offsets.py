@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from connect.data import Offset
 from connect.errors import ConnectError
+from connect.kits.cdc.incremental_state import IncrementalState
 
 __all__ = ["Position", "ServerIdentity", "format_lsn", "identity_of", "parse_lsn"]
 
@@ -66,6 +67,7 @@ class Position:
     xid: int | None = None
     is_snapshot: bool = False
     is_after_snapshot: bool = False
+    is_resumed: bool = False
     identity: ServerIdentity | None = None
 
     @classmethod
@@ -91,8 +93,15 @@ def _read(offset: Offset) -> Position:
         identity = ServerIdentity(str(offset["system_identifier"]), int(offset.get("timeline") or 1))
     if offset.get("snapshot") is not None and offset["snapshot"] is not False:
         is_complete = bool(offset.get("snapshot_completed") or offset.get("last_snapshot_record"))
+        # What is left of a snapshot under way is read as an incremental one.
+        is_resumed = not is_complete and IncrementalState.of(offset).is_running and identity is not None
+        is_over = is_complete or is_resumed
         return Position(
-            _number(offset, "lsn"), is_snapshot=not is_complete, is_after_snapshot=is_complete, identity=identity
+            _number(offset, "lsn"),
+            is_snapshot=not is_over,
+            is_after_snapshot=is_over,
+            is_resumed=is_resumed,
+            identity=identity,
         )
     commit_lsn = _number(offset, "lsn_commit")
     event_lsn = _number(offset, "lsn_proc")

@@ -135,12 +135,12 @@ class ReplicationConnection:
                 self._consume()
                 is_read = True
 
-    def confirm(self, flushed_lsn: int) -> None:
-        """Tell the server how far it need not keep its log."""
+    def confirm(self, flushed_lsn: int, *, asks: bool = False) -> None:
+        """Tell the server how far it need not keep its log; ``asks`` has it tell how far it has sent."""
         now = time.time_ns() // 1000 - EPOCH_2000_US
         received = max(self.received_lsn, flushed_lsn)
         try:
-            self._connection.put_copy_data(_FEEDBACK.pack(b"r", received, flushed_lsn, flushed_lsn, now, 0))
+            self._connection.put_copy_data(_FEEDBACK.pack(b"r", received, flushed_lsn, flushed_lsn, now, int(asks)))
             self._connection.flush()
         except self._pq_error() as error:
             raise self._lost(error) from error

@@ -1,34 +1,35 @@
 """The snapshot: the rows of all captured tables, as they were where the stream starts.
 
-One transaction reads all tables, in the snapshot that the server has exported with the slot: what was committed
-before is read, what is committed after is streamed, without a gap or a row twice. The progress is not kept: a
-snapshot that was interrupted begins again.
-
-===============================  =====================================================================================
-kill -9 here                     then
-===============================  =====================================================================================
-before the last row is stored    the stored offset says that the snapshot runs: it begins again, in a new snapshot of
-                                 the server, and rows that were sent are sent again
-after it, before the stream      the stream starts at the position of the snapshot
-===============================  =====================================================================================
+All tables are read in the snapshot that the server has exported with the slot: what was committed before is read, what
+is committed after is streamed, without a gap or a row twice. Pieces are read in parallel. What is left is part of the
+offset; an interrupted snapshot goes on beside the stream (:mod:`connect.kits.cdc.snapshots.pieces`).
 """
 
 from __future__ import annotations
 
 import logging
+import select
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.data import Offset, SourceRecord
 from connect.errors import ConnectError
+from connect.kits.cdc.chunk_queries import ChunkQueries, SqlForm
 from connect.kits.cdc.envelope import ChangeEvents, Operation
+from connect.kits.cdc.incremental_state import Collection
+from connect.kits.cdc.java_keys import Key
+from connect.kits.cdc.measurements import SnapshotNumbers
+from connect.kits.cdc.notifications import INITIAL, Notification, SnapshotNotifications
+from connect.kits.cdc.snapshots.pieces import MarkedRow, Piece, Progress
+from connect.kits.cdc.snapshots.readers import SnapshotReaders
 from connect.kits.cdc.table_schemas import TableSchema
 from connect.kits.cdc.tables import Table
 from connectors.cdc.postgresql.catalog import CapturedTable, Catalog
-from connectors.cdc.postgresql.connection import retriable_if_lost
+from connectors.cdc.postgresql.config import PostgresConfig
+from connectors.cdc.postgresql.connection import open_session, retriable_if_lost
 from connectors.cdc.postgresql.offsets import ServerIdentity, identity_of, parse_lsn
 from connectors.cdc.postgresql.publications import named
 from connectors.cdc.postgresql.replication import literal, quoted
@@ -39,19 +40,35 @@ if TYPE_CHECKING:
     import psycopg
 
 __all__ = [
+    "CopyReader",
     "RowReader",
     "Snapshot",
     "SnapshotPoint",
     "SnapshotTable",
     "begin_snapshot",
     "copied_rows",
+    "is_whole_number",
+    "key_of",
     "ordered",
+    "selected_columns",
     "snapshot_tables",
     "statement_of",
 ]
 
 logger = logging.getLogger(__name__)
 
+_LITERALS: Final = SqlForm(
+    quoted,
+    numbers=True,
+    compares_rows=True,
+    literal=lambda value: literal(value) if isinstance(value, str) else str(value),
+)
+_WHOLE_NUMBERS: Final = frozenset({"int2", "int4", "int8"})
+_ROWS_A_PIECE: Final = 100_000
+_HISTOGRAM: Final = """
+SELECT histogram_bounds::text::text[] FROM pg_stats
+WHERE schemaname = %s AND tablename = %s AND attname = %s ORDER BY inherited DESC LIMIT 1
+"""
 _SNAPSHOT: Final = """
 SELECT txid_snapshot_xmax(txid_current_snapshot()),
        (extract(epoch FROM transaction_timestamp()) * 1000000)::bigint,
@@ -61,11 +78,28 @@ SELECT txid_snapshot_xmax(txid_current_snapshot()),
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTable:
-    """A table to read: its schemas, and the statement that selects all its columns."""
+    """A table to read: its schemas, and the statement that selects all its columns.
+
+    ``is_whole`` is whether that statement is the connector's own, of all rows.
+    """
 
     captured: CapturedTable
     schema: TableSchema
     statement: str
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PieceWork:
+    """A piece, the statement that reads it, and, if it has an order, which of its key's columns are whole numbers.
+
+    A row ends with the columns of the key; ``width`` is the number of those before.
+    """
+
+    piece: Piece
+    statement: str
+    width: int
+    numbers: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +137,20 @@ def begin_snapshot(
     return SnapshotPoint(lsn, row[0], row[1])
 
 
-def statement_of(table: Table, schema: TableSchema, override: str | None) -> str:
-    """Return the statement that selects a table's columns, null for those that no record has."""
+def selected_columns(table: Table, schema: TableSchema, also: Sequence[str] = ()) -> str:
+    """Return what a statement selects: the columns in their order, null for those that no record has."""
     needed = {column.place for column in (*schema.columns, *schema.key_columns)}
     columns = (
-        quoted(column.name) if place in needed else f"NULL AS {quoted(column.name)}"
+        quoted(column.name) if place in needed or column.name in also else f"NULL AS {quoted(column.name)}"
         for place, column in enumerate(table.columns)
     )
+    return ", ".join(columns) or "NULL"
+
+
+def statement_of(table: Table, schema: TableSchema, override: str | None) -> str:
+    """Return the statement that selects a table's columns, null for those that no record has."""
     source = f"({override.strip().rstrip(';')}) AS rows_of_table" if override else named(table.id)
-    return f"SELECT {', '.join(columns) or 'NULL'} FROM {source}"  # noqa: S608 - names are quoted
+    return f"SELECT {selected_columns(table, schema)} FROM {source}"  # noqa: S608 - names are quoted
 
 
 def copied_rows(session: psycopg.Connection[Any], statement: str) -> Iterator[list[bytes | None]]:
@@ -124,8 +163,13 @@ def copied_rows(session: psycopg.Connection[Any], statement: str) -> Iterator[li
         raise ConnectError(f"The rows cannot be read by {statement}: {connection.get_error_message().strip()}")
     get = connection.get_copy_data
     while True:
-        size, data = get(0)
-        if size <= 0:
+        size, data = get(1)
+        if size == 0:
+            # Waiting in libpq would keep all other threads from running.
+            select.select([connection.socket], [], [])
+            connection.consume_input()
+            continue
+        if size < 0:
             break
         line = bytes(data)[:-1]
         if b"\\" in line:
@@ -208,64 +252,125 @@ class RowReader:
 
 
 class Snapshot:
-    """Reads tables one after the other. ``poll`` returns the next records, until ``is_done``."""
+    """Reads tables in parallel. ``poll`` returns the next records, until ``is_done``.
+
+    All records of a poll but the last carry the offset before it. With ``resumes`` an offset tells what is left to read
+    after it; without, an interrupted snapshot begins again.
+    """
 
     def __init__(
         self,
+        config: PostgresConfig,
         session: psycopg.Connection[Any],
         tables: Sequence[SnapshotTable],
         reader: RowReader,
+        wake: Callable[[], None],
+        notify: Callable[[Notification], None],
+        *,
+        resumes: bool,
     ) -> None:
-        self._session = session
         self._reader = reader
-        self._records = self._read(tables)
-        self.is_done = False
-        self.rows: dict[str, int] = {}
-        self.tables_left = len(tables)
+        self._resumes = resumes
+        self._notify = notify
+        self._told = SnapshotNotifications(config.topic_prefix, INITIAL)
+        self._names = [str(table.captured.id) for table in tables]
+        self._tables = dict(zip(self._names, tables, strict=True))
+        self._previous = reader.offset(is_complete=False)
+        self._since = time.monotonic()
+        self._begun: dict[str, float] = {}
+        self._told_read: set[str] = set()
+        self.end = reader.offset(is_complete=True)
+        """The offset after the snapshot."""
 
-    def poll(self, limit: int) -> list[SourceRecord]:
-        """Return up to this many records; fewer at the end only."""
-        records = list(islice(self._records, limit))
-        if len(records) < limit:
-            self.is_done = True
-            self._session.execute("COMMIT")
-        return records
+        self.is_done = False
+        works = pieces_of(session, tables, config.snapshot_max_threads * config.snapshot_max_threads_multiplier)
+        self._works = works
+        self._progress = Progress([work.piece for work in works])
+        notify(self._told.started(None))
+        notify(self._told.resolved(None, ",".join(self._names)))
+        exported = _told(session, "SELECT pg_export_snapshot()")
+        self._readers = SnapshotReaders(
+            len(works), lambda: CopyReader(config, exported, works), config.snapshot_max_threads, wake
+        )
 
     @property
-    def end(self) -> Offset:
-        """The offset when all rows are sent, also if there were none."""
-        return self._reader.offset(is_complete=True)
+    def rows(self) -> Mapping[str, int]:
+        """How many rows of each table were read."""
+        return self._progress.rows
 
-    def _read(self, tables: Sequence[SnapshotTable]) -> Iterator[SourceRecord]:
-        """Yield the records. A row waits for its successor, which decides its marker."""
+    @property
+    def tables_left(self) -> int:
+        """How many tables are not read whole."""
+        return self._progress.tables_left
+
+    def numbers(self) -> SnapshotNumbers:
+        """Return how far it is."""
+        return SnapshotNumbers(
+            is_running=True,
+            tables=len(self._names),
+            remaining_tables=self.tables_left,
+            seconds=time.monotonic() - self._since,
+            rows=dict(self._progress.rows),
+        )
+
+    @property
+    def estimated_rows(self) -> int:
+        """How many rows there are in all tables, as the planner estimates."""
+        return sum(max(0, table.captured.rows) for table in self._tables.values())
+
+    @property
+    def offset(self) -> Offset:
+        """The offset after the records that were returned."""
+        return self._previous
+
+    def poll(self, limit: int) -> list[SourceRecord]:
+        """Return the next records, about as many as the limit; none if none were read yet."""
+        marked: list[MarkedRow] = []
+        while len(marked) < limit and not self._progress.is_read:
+            found = self._readers.take()
+            if found is None:
+                break
+            self._tell_begin(self._works[found.piece].piece.table)
+            marked += self._progress.take(found)
+        self._tell_read()
+        self.is_done = self._progress.is_read
+        after = self.end if self.is_done else self._offset()
+        records = [self._record(row, self._previous) for row in marked[:-1]]
+        records += [self._record(row, after) for row in marked[-1:]]
+        if marked:
+            self._previous = after
+        if self.is_done:
+            self.close()
+            self._notify(self._told.completed(None))
+        return records
+
+    def close(self) -> None:
+        """End the readers."""
+        self._readers.close()
+
+    def _offset(self) -> Offset:
+        state = self._progress.state() if self._resumes else None
         running = self._reader.offset(is_complete=False)
-        waiting: tuple[SnapshotTable, list[Any]] | None = None
-        is_first, is_first_in_table = True, True
-        for table in tables:
-            name = str(table.schema.table.id)
-            begun, count = time.monotonic(), 0
-            logger.info("Reading the rows of %s, about %d.", name, max(0, table.captured.rows))
-            for raw in copied_rows(self._session, table.statement):
-                count += 1
-                if waiting is not None:
-                    is_last_in_table = waiting[0] is not table
-                    marker = _marker(is_first, is_first_in_table, is_last_in_table)
-                    yield self._reader.record(waiting[0].schema, waiting[1], marker, running)
-                    is_first, is_first_in_table = False, is_last_in_table
-                waiting = table, raw
-            self.rows[name] = count
-            self.tables_left -= 1
-            logger.info("Read %d rows of %s in %.1f s.", count, name, time.monotonic() - begun)
-        if waiting is not None:
-            yield self._reader.record(waiting[0].schema, waiting[1], "last", self.end)
+        return running if state is None else {**running, **state.to_offset()}
 
+    def _record(self, row: MarkedRow, offset: Offset) -> SourceRecord:
+        return self._reader.record(self._tables[row.table].schema, row.raw, row.marker, offset)
 
-def _marker(is_first: bool, is_first_in_table: bool, is_last_in_table: bool) -> str:
-    if is_first:
-        return "first"
-    if is_last_in_table:
-        return "last_in_data_collection"
-    return "first_in_data_collection" if is_first_in_table else "true"
+    def _tell_begin(self, table: str) -> None:
+        if table not in self._begun:
+            self._begun[table] = time.monotonic()
+            logger.info("Reading the rows of %s, about %d.", table, max(0, self._tables[table].captured.rows))
+            self._notify(self._told.in_progress(None, table, ",".join(self._names)))
+
+    def _tell_read(self) -> None:
+        for table in self._names:
+            if table in self._told_read or not self._progress.is_table_read(table):
+                continue
+            self._told_read.add(table)
+            count, begun = self._progress.rows[table], self._begun.get(table, time.monotonic())
+            logger.info("Read %d rows of %s in %.1f s.", count, table, time.monotonic() - begun)
+            status = "SUCCEEDED" if count else "EMPTY"
+            self._notify(self._told.scan_completed(None, table, count, status, ",".join(self._names)))
 
 
 def snapshot_tables(
@@ -280,7 +385,8 @@ def snapshot_tables(
         table = catalog.table(each.oid, each.id)
         if table is not None:
             schema = make(table)
-            tables.append(SnapshotTable(each, schema, statement_of(table, schema, overrides.get(str(each.id)))))
+            override = overrides.get(str(each.id))
+            tables.append(SnapshotTable(each, schema, statement_of(table, schema, override), override is None))
     return tables
 
 
@@ -289,3 +395,96 @@ def ordered(tables: Sequence[CapturedTable], order: str) -> list[CapturedTable]:
     if order == "disabled":
         return list(tables)
     return sorted(tables, key=lambda table: table.rows, reverse=order == "descending")
+
+
+def pieces_of(session: psycopg.Connection[Any], tables: Sequence[SnapshotTable], most: int) -> list[PieceWork]:
+    """Return the pieces to read: first the tables whose progress cannot be kept, then ranges of the others' keys.
+
+    A table without rows has none. Large tables are divided into at most as many pieces as given.
+    """
+    without_order: list[PieceWork] = []
+    ordered_pieces: list[PieceWork] = []
+    for each in tables:
+        table = each.schema.table
+        if not table.key_columns or not each.is_whole:
+            without_order.append(PieceWork(Piece(str(table.id), None), each.statement, len(table.columns)))
+            continue
+        numbers = tuple(is_whole_number(table, name) for name in table.key_columns)
+        selected = ", ".join([selected_columns(table, each.schema, table.key_columns), *map(quoted, table.key_columns)])
+        queries = ChunkQueries(_LITERALS, named(table.id), selected, table.key_columns)
+        until = _last_key(session, queries, numbers)
+        if until is None:
+            continue
+        bounds = [None, *_bounds(session, each, most, numbers), until]
+        for after, end in pairwise(bounds):
+            collection = Collection(str(table.id), after=after, until=end)
+            statement = queries.rest(after, end).text
+            ordered_pieces.append(PieceWork(Piece(str(table.id), collection), statement, len(table.columns), numbers))
+    return without_order + ordered_pieces
+
+
+def is_whole_number(table: Table, name: str) -> bool:
+    """Return whether values of a column are whole numbers, which offsets then hold as such."""
+    column = table.column(name)
+    return column is not None and column.native.type.name in _WHOLE_NUMBERS
+
+
+def key_of(raw: Sequence[bytes | None], numbers: Sequence[bool]) -> Key:
+    """Return a key from the texts of its columns."""
+    texts = [(value or b"").decode() for value in raw]
+    return tuple(int(text) if is_number else text for text, is_number in zip(texts, numbers, strict=True))
+
+
+def _last_key(session: psycopg.Connection[Any], queries: ChunkQueries, numbers: Sequence[bool]) -> Key | None:
+    """Return the greatest key of a table, ``None`` if it has no rows."""
+    found = [key_of(raw, numbers) for raw in copied_rows(session, queries.last_key().text)]
+    return found[0] if found else None
+
+
+def _bounds(session: psycopg.Connection[Any], table: SnapshotTable, most: int, numbers: Sequence[bool]) -> list[Key]:
+    """Return keys that divide a large table evenly, as far as the planner's statistics tell."""
+    wanted = min(most, table.captured.rows // _ROWS_A_PIECE)
+    key, table_id = table.schema.table.key_columns, table.schema.table.id
+    if wanted < 2 or len(key) > 1:
+        return []
+    row = session.execute(_HISTOGRAM, (table_id.schema, table_id.table, key[0])).fetchone()
+    known = row[0] if row is not None and row[0] else []
+    chosen = dict.fromkeys(known[len(known) * number // wanted] for number in range(1, wanted)) if known else {}
+    return [key_of([text.encode()], numbers) for text in chosen]
+
+
+def _told(session: psycopg.Connection[Any], statement: str) -> str:
+    row = session.execute(statement.encode()).fetchone()
+    if row is None:
+        raise ConnectError(f"The server has not answered {statement}.")
+    return str(row[0])
+
+
+class CopyReader:
+    """Reads pieces through a session of its own, in a snapshot that another has exported."""
+
+    def __init__(self, config: PostgresConfig, exported: str, works: Sequence[PieceWork]) -> None:
+        self._works = works
+        self._session = open_session(config)
+        try:
+            self._session.execute("SET statement_timeout = 0")
+            self._session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._session.execute(f"SET TRANSACTION SNAPSHOT {literal(exported)}".encode())
+        except BaseException:
+            self._session.close()
+            raise
+
+    def read(self, piece: int) -> Iterator[tuple[Sequence[Any], Key | None]]:
+        """Yield the rows of a piece."""
+        work = self._works[piece]
+        rows = copied_rows(self._session, work.statement)
+        if not work.numbers:
+            yield from ((raw, None) for raw in rows)
+            return
+        width, numbers = work.width, work.numbers
+        for raw in rows:
+            yield raw[:width], key_of(raw[width:], numbers)
+
+    def close(self) -> None:
+        """Close the session."""
+        self._session.close()

@@ -5,31 +5,41 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from connect.data import NO_HEADERS, Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.envelope import ChangeEvents, context_headers
 from connect.kits.cdc.heartbeats import Heartbeat
+from connect.kits.cdc.incremental import IncrementalSnapshots
+from connect.kits.cdc.incremental_state import IncrementalState
+from connect.kits.cdc.measurements import CaptureLabels, SnapshotNumbers, StreamNumbers
+from connect.kits.cdc.notifications import INITIAL, Notification, Notifications, SnapshotNotifications
+from connect.kits.cdc.signals.actions import ExecuteSnapshot
+from connect.kits.cdc.signals.signals import Signals
 from connect.kits.cdc.table_schemas import TableSchemas
 from connect.kits.cdc.transactions import TransactionMetadata
 from connect.measurement import Measurement
-from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
+from connect.source import ExactlyOnceSupport, Signal, SourceConnector, SourceTask
 from connectors.cdc.postgresql.capture import Capture, CaptureParts
+from connectors.cdc.postgresql.chunks import ChunkReader
 from connectors.cdc.postgresql.config import PostgresConfig
 from connectors.cdc.postgresql.connection import retriable_if_lost
 from connectors.cdc.postgresql.dialect import PostgresDialect
 from connectors.cdc.postgresql.offsets import Position
 from connectors.cdc.postgresql.replication import ReplicationError
 from connectors.cdc.postgresql.slots import SlotState
-from connectors.cdc.postgresql.stream import SOURCE_SCHEMA, StreamNames
+from connectors.cdc.postgresql.stream import SOURCE_SCHEMA, ChangeStream, StreamNames
 
 __all__ = ["PostgresConnector", "PostgresTask"]
 
 logger = logging.getLogger(__name__)
 
 _AT_REST_S: Final = 30.0
+_READERS_S: Final = 1.0
+_POSITION_S: Final = 0.05
+_LATER_S: Final = 0.1
 _LONGEST_POLL_S: Final = 0.5
 """Seconds after which a poll gives way to deliveries and commits."""
 _RETAINED_WARNING: Final = 10 << 30
@@ -49,13 +59,29 @@ class PostgresTask(SourceTask[PostgresConfig]):
         """Read the stored offset; connections are opened by the first poll, and again after each that is lost."""
         config = self.config
         self._partition: Offset = {"server": config.topic_prefix}
-        self._parts = _parts(config, self._partition)
+        offset = self.context.offset_storage_reader.offset(self._partition)
+        self._notifications = Notifications(config, self._partition)
+        dialect = _dialect(config)
+        schemas = _schemas(config, dialect)
+        self._chunks = ChunkReader(config, schemas.of, self.context.wake)
+        self._labels = CaptureLabels("postgres", config.topic_prefix)
+        self._snapshots = IncrementalSnapshots(
+            IncrementalState.of(offset or {}),
+            self._chunks,
+            config.incremental_snapshot_chunk_size,
+            self._notifications.add,
+            SnapshotNotifications(config.topic_prefix),
+        )
+        self._signals = Signals(config, config.topic_prefix, self._snapshots, self)
+        calls = self._signals.take_row, self.context.wake, self._notifications.add
+        self._parts = _parts(config, self._partition, self._snapshots, calls, dialect, schemas)
+        self._signals_at: Offset | None = None
         self._heartbeat = Heartbeat(
             config.naming().heartbeat_topic(), config.topic_prefix, self._partition, config.heartbeat_interval_ms
         )
         self._capture: Capture | None = None
-        offset = self.context.offset_storage_reader.offset(self._partition)
         self._position = self._stored_position = Position.from_offset(offset) if offset else None
+        self._has_begun = False
         self._failure: Exception | None = None
         self._slot_attempts = 0
         self._status_at = self._xmin_at = 0.0
@@ -82,36 +108,99 @@ class PostgresTask(SourceTask[PostgresConfig]):
         for partition, offset in offsets:
             if partition == self._partition:
                 self._stored_position = Position.from_offset(offset)
+                if self._signals_at is not None and _is_after(offset, self._signals_at):
+                    self._signals_at = None
+                    self._signals.stored()
+
+    def take_signal(self, signal: Signal) -> None:
+        """Take a signal that was sent by REST."""
+        self._signals.take(signal)
+
+    def captured_tables(self) -> Sequence[str]:
+        """Return the names of the captured tables, for signals."""
+        capture = self._capture
+        if capture is None:
+            raise RetriableError("The database is not connected now. Send the signal again once it is.")
+        if not capture.streams:
+            raise ConnectError(
+                f"With snapshot.mode={self.config.snapshot_mode} no changes are streamed, and a snapshot cannot be "
+                "read beside them."
+            )
+        return capture.captured_tables
+
+    def shown_offset(self) -> str:
+        """Return the offset, for the log."""
+        stream = self._capture.stream if self._capture is not None else None
+        return str({} if stream is None else dict(stream.offset()))
+
+    def read_blocking(self, signal_id: str, asked: ExecuteSnapshot) -> None:  # noqa: ARG002
+        """Refuse snapshots for which the stream would wait."""
+        raise ConnectError(
+            "The stream does not wait for snapshots here: send the signal with the type incremental, which reads the "
+            "same rows beside the stream."
+        )
 
     def drained(self) -> bool:
         """Whether the snapshot is done and no stream follows."""
         return self._capture is not None and self._capture.is_finished
 
     def remaining(self) -> Mapping[str, int]:
-        """Return how much of the log is not yet passed on."""
-        stream = self._capture.stream if self._capture is not None else None
-        if stream is None or self._slot is None or self._slot.server_lsn is None:
-            return {}
-        return {"bytes": max(0, self._slot.server_lsn - (stream.position().commit_lsn or 0))}
+        """Return how much of the log is not yet passed on, or of the tables not yet read."""
+        if self._capture is not None and (snapshot := self._capture.snapshot) is not None:
+            read = sum(snapshot.rows.values())
+            return {"tables": snapshot.tables_left, "rows": max(0, snapshot.estimated_rows - read)}
+        lag = self._lag_bytes()
+        left = {} if lag is None else {"bytes": lag}
+        state = self._snapshots.state
+        return left | ({"tables": len({each.table for each in state.collections})} if state.is_running else {})
 
     def measurements(self) -> Iterable[Measurement]:
-        """Return how far the stream is behind, what the slot retains, and how many transactions were seen."""
+        """Return how far the stream is behind, how far a snapshot is, and what the slot retains."""
         capture = self._capture
         if capture is None:
+            yield from StreamNumbers(is_connected=False).measurements(self._labels)
             return
-        yield Measurement("cdc_snapshot_running", int(capture.snapshot is not None), "Whether the snapshot runs.")
-        if (snapshot := capture.snapshot) is not None:
-            yield Measurement("cdc_snapshot_tables_left", snapshot.tables_left, "Tables that the snapshot has to read.")
+        yield from self._snapshot_numbers(capture).measurements(self._labels)
         if self._slot is not None and self._slot.retained_bytes is not None:
             yield Measurement("cdc_retained_log_bytes", self._slot.retained_bytes, "Log that the slot retains.")
         if (stream := capture.stream) is not None:
-            yield Measurement("cdc_transactions_total", stream.transactions, "Transactions that were streamed.")
-            if stream.last_event_us is not None:
-                at = stream.last_event_us / 1_000_000
-                yield Measurement("cdc_last_event_seconds", at, "Commit time of the last transaction, since 1970.")
+            yield from self._stream_numbers(capture, stream).measurements(self._labels)
+
+    def _snapshot_numbers(self, capture: Capture) -> SnapshotNumbers:
+        if (snapshot := capture.snapshot) is not None:
+            return snapshot.numbers()
+        state = self._snapshots.state
+        tables = {each.table for each in state.collections}
+        rows = {state.collections[0].table: self._snapshots.rows_sent} if tables else {}
+        is_completed = capture.has_read_all
+        return SnapshotNumbers(state.is_running, state.paused, is_completed, len(tables), len(tables), rows=rows)
+
+    def _stream_numbers(self, capture: Capture, stream: ChangeStream) -> StreamNumbers:
+        at = stream.last_event_us
+        return StreamNumbers(
+            is_connected=True,
+            lag_seconds=-1.0 if at is None else stream.lag_us / 1_000_000,
+            lag_bytes=self._lag_bytes(),
+            since_last_event_seconds=-1.0 if at is None else max(0.0, time.time() - at / 1_000_000),
+            creates=stream.creates,
+            updates=stream.updates,
+            deletes=stream.deletes,
+            others=stream.others,
+            transactions=stream.transactions,
+            captured_tables=len(capture.captured_tables),
+        )
+
+    def _lag_bytes(self) -> int | None:
+        stream = self._capture.stream if self._capture is not None else None
+        if stream is None or self._slot is None or self._slot.server_lsn is None:
+            return None
+        return max(0, self._slot.server_lsn - (stream.position().commit_lsn or 0))
 
     def stop(self) -> None:
         """Close the connections, and drop the slot if the configuration says so."""
+        if hasattr(self, "_signals"):
+            self._signals.close()
+            self._chunks.close()
         capture = getattr(self, "_capture", None)
         if capture is None:
             return
@@ -127,9 +216,14 @@ class PostgresTask(SourceTask[PostgresConfig]):
         if self._capture is None:
             self._capture = Capture(self._parts, self._position)
             self._slot_attempts = 0
+            if self._capture.snapshot is None and not self._has_begun:
+                self._notifications.add(SnapshotNotifications(self.config.topic_prefix, INITIAL).skipped())
+            self._has_begun = True
         capture = self._capture
         was_snapshot = capture.snapshot
         capture.fill(records, self.config.max_batch_size, time.monotonic() + _LONGEST_POLL_S)
+        if (snapshot := was_snapshot or capture.snapshot) is not None:
+            records += self._notifications.take(snapshot.offset)
         if was_snapshot is not None and capture.snapshot is None:
             self.context.pass_offset(self._partition, was_snapshot.end)
         self._tend(capture, records)
@@ -139,12 +233,17 @@ class PostgresTask(SourceTask[PostgresConfig]):
     def _tend(self, capture: Capture, records: list[SourceRecord]) -> None:
         """Do what is due beside reading: heartbeats, the status for the server, and offsets without records."""
         now = time.monotonic()
-        stream = capture.stream
-        if stream is None:
+        stream, watch = capture.stream, capture.watch
+        if stream is None or watch is None:
             return
-        if records and stream.is_between_transactions:
+        if self._signals.look(now):
+            self._signals_at = stream.offset()
+        watch.look()
+        records += self._notifications.take(stream.offset())
+        if (records and stream.is_between_transactions) or watch.has_news:
             # The last record stands before the end of its transaction: the position is behind it.
             self.context.pass_offset(self._partition, stream.offset())
+            watch.has_news = False
         if self._heartbeat.is_due(now):
             if self.config.heartbeat_action_query:
                 capture.execute(self.config.heartbeat_action_query)
@@ -176,17 +275,27 @@ class PostgresTask(SourceTask[PostgresConfig]):
         """Wait for the next message."""
         socket = capture.socket
         if socket is None:
-            if capture.is_finished:
+            if capture.snapshot is not None:
+                self.context.poll_when_readable([], _READERS_S)
+            elif capture.is_finished:
                 self.context.poll_when_readable([], _AT_REST_S)
             return
         now = time.monotonic()
         seconds = self._heartbeat.seconds_left(now, max(0.0, self._status_at - now))
+        seconds = self._signals.seconds_left(now, seconds)
+        if self._snapshots.waits_for_position:
+            capture.ask_for_position()
+            seconds = min(seconds, _POSITION_S)
+        elif self._snapshots.is_idle_until_later:
+            seconds = min(seconds, _LATER_S)
         self.context.poll_when_readable([socket], seconds)
 
     def _given_up(self, error: Exception) -> Exception:
         """Close the run after an error; return the error for the runtime."""
         if self._capture is not None:
             self._position = self._capture.position()
+            if (snapshot := self._capture.snapshot) is not None:
+                self._go_on_after(snapshot.offset)
             self._capture.close()
             self._capture = None
         if isinstance(error, ReplicationError):
@@ -198,6 +307,13 @@ class PostgresTask(SourceTask[PostgresConfig]):
         if isinstance(error, psycopg.Error):
             return retriable_if_lost(error, "PostgreSQL has refused a statement")
         return error
+
+    def _go_on_after(self, offset: Offset) -> None:
+        """Have the next run read what is left of a snapshot, if that is known."""
+        position, state = Position.from_offset(offset), IncrementalState.of(offset)
+        if position.is_resumed:
+            self._position = position
+            self._snapshots.state = state
 
     def _of_slot(self, error: ConnectError) -> ConnectError:
         """Give up on a slot that another connection keeps, after ``slot.max.retries``."""
@@ -213,10 +329,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
         return RetriableError(str(error), retry_after=self.config.slot_retry_delay_ms / 1000)
 
 
-def _parts(config: PostgresConfig, partition: Offset) -> CaptureParts:
-    naming = config.naming()
-    version = importlib.metadata.version("sluice-connect")
-    dialect = PostgresDialect(
+def _dialect(config: PostgresConfig) -> PostgresDialect:
+    return PostgresDialect(
         decimals=config.decimal_handling_mode,
         times=config.time_precision_mode,
         binary=config.binary_handling_mode,
@@ -225,15 +339,30 @@ def _parts(config: PostgresConfig, partition: Offset) -> CaptureParts:
         money_digits=config.money_fraction_digits,
         has_unknown=config.include_unknown_datatypes,
     )
-    schemas = TableSchemas(
+
+
+def _schemas(config: PostgresConfig, dialect: PostgresDialect) -> TableSchemas:
+    return TableSchemas(
         dialect,
-        naming,
+        config.naming(),
         SOURCE_SCHEMA,
         columns=config.column_rules(),
         keys=config.key_rules(),
         placeholder=config.unavailable_value_placeholder,
         on_failure=config.event_converting_failure_handling_mode,
     )
+
+
+def _parts(
+    config: PostgresConfig,
+    partition: Offset,
+    snapshots: IncrementalSnapshots,
+    calls: tuple[Callable[[Sequence[str | None]], None], Callable[[], None], Callable[[Notification], None]],
+    dialect: PostgresDialect,
+    schemas: TableSchemas,
+) -> CaptureParts:
+    naming = config.naming()
+    version = importlib.metadata.version("sluice-connect")
     headers = context_headers(config.topic_prefix, "postgresql") if config.extended_headers_enabled else NO_HEADERS
     events = ChangeEvents(
         partition,
@@ -251,7 +380,15 @@ def _parts(config: PostgresConfig, partition: Offset) -> CaptureParts:
         events,
         partition,
         metadata if config.provide_transaction_metadata else None,
+        snapshots,
+        *calls,
     )
+
+
+def _is_after(stored: Offset, noted: Offset) -> bool:
+    """Return whether a stored offset is certainly one from after another was noted."""
+    end, before = stored.get("lsn_commit"), noted.get("lsn_commit")
+    return isinstance(end, int) and isinstance(before, int) and end > before
 
 
 class PostgresConnector(SourceConnector[PostgresConfig]):

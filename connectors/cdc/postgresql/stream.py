@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from connect.data import Offset, Schema, SourceRecord
 from connect.errors import ConnectError
+from connect.kits.cdc.blanks import blank_fields
 from connect.kits.cdc.envelope import ChangeEvents, Operation, source_schema
 from connect.kits.cdc.filters import NameFilter
 from connect.kits.cdc.table_schemas import UNAVAILABLE, TableSchema
@@ -34,7 +35,7 @@ from connectors.cdc.postgresql import pgoutput
 from connectors.cdc.postgresql.offsets import Position, ServerIdentity, format_lsn, identity_of
 from connectors.cdc.postgresql.replication import PAYLOAD
 
-__all__ = ["SOURCE_SCHEMA", "ChangeStream", "StreamNames", "StreamedTable"]
+__all__ = ["SOURCE_SCHEMA", "ChangeStream", "ChangeWatcher", "StreamNames", "StreamedTable"]
 
 SOURCE_SCHEMA: Final = source_schema(
     "io.debezium.connector.postgresql.Source",
@@ -88,6 +89,19 @@ class StreamedTable:
     has_old_key: bool
 
 
+class ChangeWatcher(Protocol):
+    """What is told of the changes of some tables as the stream comes to them."""
+
+    def began(self, xid: int) -> None:
+        """Take note of a transaction."""
+
+    def changed(self, table: StreamedTable, rows: Sequence[Sequence[Any]], xid: int) -> None:
+        """Take note of raw rows of a watched table, before and after a change; of none if it was emptied."""
+
+    def inserted(self, raw: Sequence[Any]) -> None:
+        """Take a new row of the signal table."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamNames:
     """What records are named by: the connector's version and name, the database, and the topic of messages."""
@@ -125,12 +139,21 @@ class ChangeStream:
         self._prefixes = prefixes
         self._identity = dict(identity_of(identity))
         self._server = identity
+        self._state: dict[str, Any] = {}
+        self._blanks: dict[str, tuple[TableSchema, Mapping[str, Any]]] = {}
         self._tables: dict[int, StreamedTable] = {}
         self.out: list[SourceRecord] = []
         self._sink = self.out
+        self.watcher: ChangeWatcher | None = None
+        self.watched = ""
+        """The table whose changes the watcher is told."""
+
+        self.signal_table = ""
         self.xmin: int | None = None
         self.transactions = 0
+        self.creates = self.updates = self.deletes = self.others = 0
         self.last_event_us: int | None = None
+        self.lag_us = 0
         self._commit_lsn = position.commit_lsn
         self._seen_commit_lsn = None if position.is_after_snapshot else position.commit_lsn
         self._resume = position if position.xid is not None else None
@@ -178,6 +201,19 @@ class ChangeStream:
         """Return the offset after all records that were made."""
         return self._last_offset
 
+    def keep(self, state: Mapping[str, Any]) -> None:
+        """Have offsets carry this state from now on, in place of the one before."""
+        before, self._state = self._state, dict(state)
+        self._identity = {**identity_of(self._server), **state}
+        if self._last_offset:
+            self._last_offset = {
+                key: self._last_offset[key] for key in self._last_offset if key not in before
+            } | self._state
+
+    def offset_with(self, state: Mapping[str, Any]) -> Offset:
+        """Return the offset after all records that were made, with another state."""
+        return {key: value for key, value in self._last_offset.items() if key not in self._state} | dict(state)
+
     def pass_to(self, lsn: int) -> Offset | None:
         """Move on to a position before which nothing is left to send; return its offset, None if it is not ahead.
 
@@ -199,6 +235,8 @@ class ChangeStream:
         self._lsn = self._count = 0
         at = begun.at_us
         self._times = (at // 1000, at, at * 1000)
+        if self.watcher is not None:
+            self.watcher.began(begun.xid)
         if self._resume is not None and self._resume.xid != begun.xid:
             if self._resume.commit_lsn is not None:
                 # The transaction that was begun is no longer published: nothing of this one was sent.
@@ -230,6 +268,7 @@ class ChangeStream:
         self._begun = None
         self.transactions += 1
         self.last_event_us = done.at_us
+        self.lag_us = max(0, time.time_ns() // 1000 - done.at_us)
 
     def _set_origin(self, data: bytes) -> None:
         (lsn,) = _POSITION.unpack_from(data, PAYLOAD + 1)
@@ -244,9 +283,15 @@ class ChangeStream:
 
     def _insert(self, data: bytes) -> None:
         table, lsn = self._table(data), self._start(data)
-        if (schema := self._counted(table, lsn, Operation.CREATE, "INSERT")) is None:
+        schema = self._counted(table, lsn, Operation.CREATE, "INSERT")
+        if table.name == self.signal_table and self._sink is self.out and self.watcher is not None:
+            self.watcher.inserted(table.split(data, PAYLOAD + 6)[0])
+        if schema is None:
             return
+        self.creates += 1
         raw, _ = table.split(data, PAYLOAD + 6)
+        if table.name == self.watched:
+            self._tell(table, raw)
         row = schema.row(raw)
         key = self._key(schema, row, raw)
         _, offset = self._moved(lsn, "INSERT")
@@ -257,6 +302,7 @@ class ChangeStream:
         table, lsn = self._table(data), self._start(data)
         if (schema := self._counted(table, lsn, Operation.UPDATE, "UPDATE")) is None:
             return
+        self.updates += 1
         at = PAYLOAD + 5
         kind = data[at]
         old: list[Any] | None = None
@@ -266,9 +312,13 @@ class ChangeStream:
         if old is not None and kind == _OLD:
             # The old row has the values that the new one leaves out because they did not change.
             raw = [before if value is UNAVAILABLE else value for value, before in zip(raw, old, strict=True)]
+        if table.name == self.watched:
+            self._tell(table, raw, *(() if old is None else (old,)))
         row = schema.row(raw)
         key = self._key(schema, row, raw)
         before = None if old is None else schema.row(old)
+        if before is not None and kind != _OLD:
+            before = self._without_gaps(table, schema, before)
         old_key = None
         if before is not None and old is not None and (kind == _OLD or table.has_old_key):
             old_key = self._key(schema, before, old)
@@ -284,6 +334,7 @@ class ChangeStream:
         table, lsn = self._table(data), self._start(data)
         if (schema := self._counted(table, lsn, Operation.DELETE, "DELETE")) is None:
             return
+        self.deletes += 1
         old, _ = table.split(data, PAYLOAD + 6)
         if data[PAYLOAD + 5] != _OLD and not table.has_old_key and schema.key_columns:
             raise ConnectError(
@@ -292,8 +343,12 @@ class ChangeStream:
                 f"or run ALTER TABLE {table.name} REPLICA IDENTITY DEFAULT before rows are deleted. To pass over this "
                 f"deletion, set the connector's offset behind {format_lsn(lsn)}."
             )
+        if table.name == self.watched:
+            self._tell(table, old)
         before = schema.row(old)
         key = self._key(schema, before, old)
+        if data[PAYLOAD + 5] != _OLD:
+            before = self._without_gaps(table, schema, before)
         previous, offset = self._moved(lsn, "DELETE")
         source = self._source(table.table_schema, table.table, lsn)
         block = self._block(table.name, lsn)
@@ -307,7 +362,10 @@ class ChangeStream:
         previous, offset = self._moved(lsn, "TRUNCATE")
         if self._events.is_skipped(Operation.TRUNCATE):
             return
+        self.others += len(kept)
         for number, (table, schema) in enumerate(kept, start=1):
+            if table.name == self.watched:
+                self._tell(table)
             source = self._source(table.table_schema, table.table, lsn)
             block = self._block(table.name, lsn)
             at = offset if number == len(kept) else previous
@@ -347,6 +405,18 @@ class ChangeStream:
                 source_offset=offset,
             )
         )
+
+    def _without_gaps(self, table: StreamedTable, schema: TableSchema, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a row of which only the key was sent, with values for columns that must not be null."""
+        blanks = self._blanks.get(table.name)
+        if blanks is None or blanks[0] is not schema:
+            blanks = self._blanks[table.name] = schema, blank_fields(schema.value_schema)
+        missing = {name: blank for name, blank in blanks[1].items() if row[name] is None}
+        return {**row, **missing} if missing else row
+
+    def _tell(self, table: StreamedTable, *rows: Sequence[Any]) -> None:
+        if self.watcher is not None and self._begun is not None:
+            self.watcher.changed(table, rows, self._begun.xid)
 
     # -- positions ---------------------------------------------------------------------------------------------
 

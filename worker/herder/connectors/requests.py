@@ -8,6 +8,7 @@ from worker.herder.connectors.connector_sets import ConnectorSets
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.plugin_metrics import PluginMetrics
 from worker.herder.connectors.restarts import Restarts
+from worker.herder.connectors.signals import Signals
 from worker.herder.connectors.writes import Writes
 from worker.herder.requests import Request, Requests, Steps, answered, asked
 from worker.unit import Unit
@@ -33,11 +34,13 @@ class ConnectorRequests:
         sets: ConnectorSets,
         restarts: Restarts,
         plugin_metrics: PluginMetrics,
+        signals: Signals,
     ) -> None:
         self._requests = requests
         self._connectors = connectors
         self._restarts = restarts
         self._plugin_metrics = plugin_metrics
+        self.signal = requests.from_steps(signals.send)
         self.create = requests.from_steps(writes.create)
         self.put_config = requests.from_steps(writes.put)
         self.patch_config = requests.from_steps(writes.patch)

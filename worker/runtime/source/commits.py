@@ -6,17 +6,18 @@ The other way, in one transaction with the records, is :mod:`worker.runtime.sour
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError
 
-from connect.data import Offset, SourceRecord
+from connect.data import SourceRecord
 from connect.errors import ConnectError
 from connect.internals.delivery.delivery import Delivery
 from connect.internals.delivery.submissions import Submission, SubmittedRecords
 from connect.internals.kafka.auth.rights import PRODUCER, explained, on_topics
 from connect.source import Delivered, SourceTask
+from worker.messages import messages
 from worker.runtime.offsets.offsets import OffsetCommitter
 from worker.runtime.source.transactions import Boundary, Ending, PollBoundary
 from worker.runtime.watch import Watch
@@ -82,11 +83,11 @@ class ToldTask:
         self._task = task
         self._watch = watch
 
-    def commit(self, stored: Sequence[tuple[Offset, Offset]]) -> None:
+    def commit(self, stored: messages.OffsetPairs) -> None:
         """See :meth:`connect.source.SourceTask.stored` and :meth:`connect.source.SourceTask.commit`."""
         if stored:
             with self._watch.call("stored"):
-                self._task.stored(stored)
+                self._task.stored([(partition, offset) for partition, offset in stored if offset is not None])
         with self._watch.call("commit"):
             self._task.commit()
 

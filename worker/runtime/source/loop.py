@@ -34,7 +34,7 @@ from connect.internals.delivery.producer_errors import PRODUCER_FAILURES, kafka_
 from connect.internals.delivery.submissions import Receipt, SentRecords, Submission
 from connect.internals.kafka.auth.rights import PRODUCER, explained, on_topic
 from connect.internals.plugins import class_name
-from connect.source import SourceTask
+from connect.source import Signal, SourceTask
 from worker.messages import messages
 from worker.metrics.histograms import POLL
 from worker.runtime.assembly import Assembly
@@ -55,6 +55,7 @@ _RETRY: Final = 1.0
 _SLICE: Final = 0.5
 _AT_REST: Final = 30.0
 """After this many seconds without a record, the task's clients are closed."""
+_PAUSED: Final = "The connector is paused. Resume it, and send the signal again."
 _LEAST_ACKNOWLEDGED: Final = 0.02
 _MOST_ACKNOWLEDGED: Final = 0.1
 
@@ -187,6 +188,7 @@ class SourceLoop:
                 self._pause()
                 continue
             self._take_config()
+            self._take_signals()
             polled = time.monotonic()
             batches = self._poll()
             if batches:
@@ -213,7 +215,7 @@ class SourceLoop:
     def _await(self, wish: _Wish) -> None:
         """Wait until the task wants to be polled or a command arrives, and do what is due meanwhile."""
         patience = _LEAST_ACKNOWLEDGED
-        while self._control.poll() and not self._control.has_config:
+        while self._control.poll() and not (self._control.has_config or self._control.has_signals):
             self._serve()
             now = time.monotonic()
             left = wish.until - now
@@ -306,6 +308,17 @@ class SourceLoop:
         else:
             self._control.decline()
 
+    def _take_signals(self) -> None:
+        """Hand the task the signals of users; one that it refuses does it no harm."""
+        for signal in self._control.take_signals():
+            refused = None
+            try:
+                with self._control.watch.call("take_signal"):
+                    self._task.take_signal(Signal(signal.id, signal.type, signal.data))
+            except ConnectError as error:
+                refused = self._assembly.redaction.told(str(error))
+            self._control.answer_signal(signal, refused)
+
     def _drained(self) -> bool:
         with self._control.watch.call("drained"):
             return self._task.drained()
@@ -387,6 +400,8 @@ class SourceLoop:
         self._control.send(messages.Paused())
         while self._control.paused and not self._control.stopping:
             self._serve()
+            for signal in self._control.take_signals():
+                self._control.answer_signal(signal, _PAUSED)
             self._control.wait_for_command(_SLICE)
         if not self._control.stopping:
             self._control.send(messages.Resumed())
@@ -397,6 +412,7 @@ class SourceLoop:
                 return
         self._report()
         self._control.takes_configs = False
+        self._control.refuse_signals("The connector has come to its end.")
         if self._control.take_config() is not None:
             self._control.decline()
         self._control.send(messages.Drained())

@@ -118,7 +118,7 @@ def test_a_connector_is_described_by_one_series_or_by_one_for_each_fact() -> Non
     ]
 
 
-def _measured(name: str, value: float, **labels: str) -> tuple[OwnSeries, OwnValue]:
+def _measured(name: str, value: float, /, **labels: str) -> tuple[OwnSeries, OwnValue]:
     return (name, tuple(part for pair in labels.items() for part in pair)), OwnValue(value, "A number.")
 
 
@@ -220,3 +220,28 @@ def test_the_time_of_a_scrape_grows_with_the_tasks() -> None:
         exposition(families(seen, Dialect.STRIMZI, 1002.0, use, 1, "0.1"), openmetrics=True)
 
     assert_grows_evenly(scrape, made, 500)
+
+
+def test_change_data_capture_has_debeziums_names() -> None:
+    streaming = {"plugin": "postgres", "name": "shop", "context": "streaming"}
+    snapshot_of = {"plugin": "postgres", "name": "shop", "context": "snapshot"}
+    own = dict(
+        [
+            _measured("cdc_lag_seconds", 1.25, **streaming),
+            _measured("cdc_since_last_event_seconds", -1, **streaming),
+            _measured("cdc_events_total", 7, **streaming),
+            _measured("cdc_snapshot_remaining_tables", 2, **snapshot_of),
+            _measured("cdc_snapshot_rows_total", 40, **snapshot_of, table="public.orders"),
+            _measured("cdc_snapshot_rows_total", 41, **snapshot_of),
+        ]
+    )
+    seen = replace(snapshot(), tasks={Unit("a", 0): replace(SINK, own=own)})
+    scrape = scraped(seen)
+    found = [(name, value, labels) for name, labels, value in scrape.series if name.startswith("debezium_metrics_")]
+    assert sorted(found) == [
+        ("debezium_metrics_MilliSecondsBehindSource", 1250, streaming),
+        ("debezium_metrics_MilliSecondsSinceLastEvent", -1, streaming),
+        ("debezium_metrics_RemainingTableCount", 2, snapshot_of),
+        ("debezium_metrics_RowsScanned", 40, {**snapshot_of, "table": "public.orders"}),
+        ("debezium_metrics_TotalNumberOfEventsSeen", 7, streaming),
+    ]

@@ -1,0 +1,142 @@
+"""The state of incremental snapshots, which source offsets carry under Debezium's keys.
+
+=================================================  ==================================================================
+kill -9 here                                       then
+=================================================  ==================================================================
+after a signal, before an offset with it is        a signal of the table, the Kafka topic or the file is read again;
+stored                                             one sent by REST is lost, and its notification STARTED never came
+between two rows of a chunk                        reading goes on after the last row whose offset is stored
+after the last row of a table                      the next table is begun
+=================================================  ==================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from connect.errors import ConnectError
+from connect.kits.cdc.java_keys import Key, key_from_java, key_to_java
+
+__all__ = ["Collection", "IncrementalState"]
+
+_PREFIX: Final = "incremental_snapshot"
+_LAST_KEY: Final = f"{_PREFIX}_primary_key"
+_MAXIMUM_KEY: Final = f"{_PREFIX}_maximum_key"
+_CORRELATION: Final = f"{_PREFIX}_correlation_id"
+_PAUSED: Final = f"{_PREFIX}_paused"
+_SIGNAL_OFFSET: Final = f"{_PREFIX}_signal_offset"
+_COLLECTIONS: Final = f"{_PREFIX}_collections"
+_ID: Final = f"{_COLLECTIONS}_id"
+_CONDITION: Final = f"{_COLLECTIONS}_additional_condition"
+_SURROGATE: Final = f"{_COLLECTIONS}_surrogate_key"
+_AFTER: Final = f"{_COLLECTIONS}_after"
+_UNTIL: Final = f"{_COLLECTIONS}_until"
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A table to read, or a range of its keys: the rows after ``after``, up to and including ``until``.
+
+    Without ``until`` the greatest key is still to be looked up. ``surrogate`` is the column to go by in place of the
+    primary key.
+    """
+
+    table: str
+    condition: str = ""
+    surrogate: str = ""
+    after: Key | None = None
+    until: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalState:
+    """The tables that are still to be read, the first of them being read, and the signal that asked for it.
+
+    ``signal_offset`` is the offset after the last signal taken from the Kafka topic.
+    """
+
+    collections: tuple[Collection, ...] = ()
+    correlation_id: str | None = None
+    paused: bool = False
+    signal_offset: int | None = None
+
+    @classmethod
+    def of(cls, offset: Mapping[str, Any]) -> IncrementalState:
+        """Read the state in an offset, which may be Debezium's."""
+        signal_offset = offset.get(_SIGNAL_OFFSET)
+        text = offset.get(_COLLECTIONS)
+        if not text:
+            return cls(signal_offset=signal_offset)
+        try:
+            described = json.loads(text)
+            collections = [_collection(each) for each in described]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConnectError(
+                f"The offset holds {_COLLECTIONS} in a form that is not known. Delete the keys that begin with "
+                f"{_PREFIX} from the offset, and send the signal again."
+            ) from error
+        if collections:
+            after, until = (_key(offset.get(name)) for name in (_LAST_KEY, _MAXIMUM_KEY))
+            collections[0] = replace(collections[0], after=after, until=until)
+        paused = bool(offset.get(_PAUSED, False))
+        return cls(tuple(collections), offset.get(_CORRELATION), paused, signal_offset)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there are tables to read."""
+        return bool(self.collections)
+
+    def to_offset(self) -> dict[str, Any]:
+        """Return the keys that an offset needs; none if nothing is to be read and no signal was taken."""
+        signal = {} if self.signal_offset is None else {_SIGNAL_OFFSET: self.signal_offset}
+        if not self.collections:
+            return signal
+        first = self.collections[0]
+        described = [_described(each, is_first=not number) for number, each in enumerate(self.collections)]
+        kept: dict[str, Any] = {_COLLECTIONS: json.dumps(described, separators=(",", ":"))}
+        if self.correlation_id is not None:
+            kept[_CORRELATION] = self.correlation_id
+        for name, key in ((_LAST_KEY, first.after), (_MAXIMUM_KEY, first.until)):
+            if key is not None:
+                kept[name] = key_to_java(key)
+        if self.paused:
+            kept[_PAUSED] = True
+        return kept | signal
+
+    def with_first(self, collection: Collection) -> IncrementalState:
+        """Return the state with another first table."""
+        return replace(self, collections=(collection, *self.collections[1:]))
+
+    def without_first(self) -> IncrementalState:
+        """Return the state after the first table."""
+        rest = self.collections[1:]
+        return replace(self, collections=rest, correlation_id=self.correlation_id if rest else None)
+
+
+def _key(text: Any) -> Key | None:
+    return key_from_java(text) if isinstance(text, str) else None
+
+
+def _described(collection: Collection, *, is_first: bool) -> dict[str, str | None]:
+    described: dict[str, str | None] = {
+        _ID: collection.table,
+        _CONDITION: collection.condition,
+        _SURROGATE: collection.surrogate,
+    }
+    if not is_first:
+        # The keys of the first table are in the offset itself, where Debezium has them.
+        described |= {
+            name: key_to_java(key)
+            for name, key in ((_AFTER, collection.after), (_UNTIL, collection.until))
+            if key is not None
+        }
+    return described
+
+
+def _collection(described: Mapping[str, str | None]) -> Collection:
+    table = str(described[_ID])
+    condition, surrogate = described.get(_CONDITION) or "", described.get(_SURROGATE) or ""
+    return Collection(table, condition, surrogate, _key(described.get(_AFTER)), _key(described.get(_UNTIL)))
