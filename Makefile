@@ -16,9 +16,9 @@ EXAMPLES ?= 200
 ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
-BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics engine cluster rest page mirror race
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race
 
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills bench density thousand docs docs-test clean
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -124,6 +124,11 @@ mirror-kills: setup
 search-kills: KILLS = 30
 search-kills: setup
 	@SLUICE_SEARCH_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_search_kills.py
+
+# From MongoDB by a topic to MongoDB: kills the worker, the tasks and the server; the seed is printed.
+mongodb-kills: KILLS = 20
+mongodb-kills: setup
+	@SLUICE_MONGODB_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mongodb_kills.py
 
 # Makes up so many calls of each operation of the REST API, for principals with few rights.
 fuzz: setup

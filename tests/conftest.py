@@ -25,6 +25,7 @@ from equipment.servers.azurite import AzureServer, running_azurite
 from equipment.servers.gcs import GcsServer, running_gcs
 from equipment.servers.hdfs import HdfsServer, running_hdfs
 from equipment.servers.lease import Database, Server, leased_server, new_database
+from equipment.servers.mongodb import MongoServer, mongod, mongodb_server
 from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
 from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
 from equipment.servers.search_servers import SearchServer, running_search_server
@@ -395,6 +396,37 @@ def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
 def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """MySQL, one for all the processes of this test run; skipped where Debian's unstable release cannot be had."""
     with _server(MYSQL, tmp_path_factory, required=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mongodb() -> Iterator[MongoServer]:
+    """MongoDB, a replica set of one member; each test takes a database of its own."""
+    with _mongodb(standalone=False) as server:
+        yield server
+
+
+@pytest.fixture
+def own_mongodb() -> Iterator[MongoServer]:
+    """A MongoDB for this test alone, which it may kill."""
+    with _mongodb(standalone=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def standalone_mongodb() -> Iterator[MongoServer]:
+    """A MongoDB without a replica set: it has no transactions and no change streams."""
+    with _mongodb(standalone=True) as server:
+        yield server
+
+
+@contextmanager
+def _mongodb(*, standalone: bool) -> Iterator[MongoServer]:
+    try:
+        mongod()
+    except ConnectError as error:
+        pytest.skip(f"no MongoDB here: {error}")
+    with mongodb_server(standalone=standalone) as server:
         yield server
 
 

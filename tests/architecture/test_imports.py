@@ -29,6 +29,7 @@ DOORS: Final = {
     "argon2": ["worker/security"],
     "bcrypt": ["worker/security"],
     "azure": ["connect/kits/objects/azure.py"],
+    "bson": ["connect/kits/mongodb", "connectors/cdc/mongodb", "connectors/mongodb"],
     "boto3": ["connect/kits/objects/s3.py"],
     "botocore": ["connect/kits/objects/s3.py", "connect/kits/http/aws_signature.py"],
     "click": ["worker/cli"],
@@ -67,6 +68,7 @@ DOORS: Final = {
     "py4j": ["connectors/spark"],
     "pyarrow": ["connect/data", "connectors", "converters"],
     "pymysql": ["connect/kits/sql", "connectors/cdc/mysql"],
+    "pymongo": ["connect/kits/mongodb", "connectors/cdc/mongodb", "connectors/mongodb"],
     "pyspark": ["connectors/spark"],
     "pytest": ["connect/testing"],
     "requests": [

@@ -1,0 +1,51 @@
+"""What a validation finds out by connecting, with the command that repairs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.errors import ConnectError
+from connect.kits.mongodb.failures import told
+
+if TYPE_CHECKING:
+    from pymongo import MongoClient
+
+__all__ = ["NO_REPLICA_SET", "NO_TRANSACTIONS", "is_replicated", "stream_problems", "transaction_problems"]
+
+NO_REPLICA_SET: Final = (
+    "The server is no replica set, and only these have change streams: start mongod with --replSet, and run "
+    "rs.initiate()."
+)
+NO_TRANSACTIONS: Final = (
+    "delivery=exactly-once needs transactions, which a standalone server does not have: make it a replica set of one "
+    "member (start mongod with --replSet, then rs.initiate()), or set delivery=at-least-once."
+)
+
+
+def is_replicated(client: MongoClient[Any]) -> bool:
+    """Return whether the server is part of a replica set or of a sharded cluster."""
+    with told("connect"):
+        hello = client.admin.command("hello")
+    return "setName" in hello or hello.get("msg") == "isdbgrid"
+
+
+def stream_problems(client: MongoClient[Any]) -> Iterator[str]:
+    """Yield why no change stream can be read: the server cannot be reached, signed in to, or has none."""
+    yield from _problems(client, NO_REPLICA_SET)
+
+
+def transaction_problems(client: MongoClient[Any], *, needs_transactions: bool) -> Iterator[str]:
+    """Yield why nothing can be written, or not in transactions if they are needed."""
+    yield from _problems(client, NO_TRANSACTIONS if needs_transactions else "")
+
+
+def _problems(client: MongoClient[Any], unless_replicated: str) -> Iterator[str]:
+    try:
+        with client, told("connect"):
+            if not is_replicated(client) and unless_replicated:
+                yield unless_replicated
+            # Whether the user may sign in is seen with the first command that needs it.
+            client.admin.command("connectionStatus")
+    except ConnectError as error:
+        yield str(error)

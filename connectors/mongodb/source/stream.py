@@ -1,0 +1,133 @@
+"""Reads the copy and the change stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from bson import decode
+from bson.codec_options import CodecOptions
+from bson.raw_bson import RawBSONDocument
+from bson.timestamp import Timestamp
+from pymongo import MongoClient
+from pymongo.change_stream import ChangeStream
+
+from connect.kits.mongodb.extended_json import parse_document
+from connectors.mongodb.source.config import MongoSourceConfig, StartupMode, operation_time
+from connectors.mongodb.source.copying import copied_events
+from connectors.mongodb.source.positions import Position, stream_offset, token_text
+
+__all__ = ["Item", "StreamReader"]
+
+_LONGEST_AWAIT_MS: Final = 1000
+_RAW: Final[CodecOptions[Any]] = CodecOptions(document_class=RawBSONDocument)
+
+
+class Item(NamedTuple):
+    """An event and the offset after it; without an event, the position that was reached."""
+
+    event: bytes | None
+    offset: dict[str, str]
+    is_end: bool = False
+    """Whether the server has no more changes for now."""
+
+
+class StreamReader:
+    """Reads from a position on."""
+
+    def __init__(self, client: MongoClient[Any], config: MongoSourceConfig, position: Position | None) -> None:
+        self._client = client
+        self._config = config
+        self._position = position
+
+    def read(self, is_stopped: Callable[[], bool]) -> Iterator[Item]:
+        """Yield the copy, if there is to be one, and the changes after it."""
+        position = self._position
+        token = None if position is None else position.token
+        if self._is_copy(position):
+            if token is None or (position is not None and position.copied is None):
+                # Nothing that can be resumed was copied: what changes from now on follows the copy.
+                with self._opened(None) as stream:
+                    token = _token_of(stream)
+            assert token is not None
+            yield from self._copied(token, position)
+        # After an invalidation the stream is opened again behind it: nothing is lost between.
+        while True:
+            with self._opened(token) as stream:
+                item = None
+                for item in self._changes(stream, is_stopped):
+                    yield item
+                if item is not None:
+                    token = parse_document(item.offset["_id"])
+
+    def _is_copy(self, position: Position | None) -> bool:
+        """Return whether to begin or to continue a copy."""
+        if position is None or position.token is not None:
+            asked = self._config.mode is StartupMode.COPY_EXISTING
+            return asked and (position is None or position.is_copying)
+        return position.is_copying
+
+    def _copied(self, token: Any, position: Position | None) -> Iterator[Item]:
+        """Yield the copy. Its last event has the offset with which the stream begins."""
+        text = token_text(token)
+        after = position.copied if position is not None else None
+        last: Item | None = None
+        for event, offset in copied_events(self._client, self._config, text, after):
+            if last is not None:
+                yield last
+            last = Item(event, offset)
+        yield Item(last.event if last is not None else None, {"_id": text})
+
+    def _changes(self, stream: ChangeStream[Any], is_stopped: Callable[[], bool]) -> Iterator[Item]:
+        told = None
+        while stream.alive:
+            event = stream.try_next()
+            if event is not None:
+                yield Item(event.raw, stream_offset(event["_id"]))
+                continue
+            token = stream.resume_token
+            if token is not None and token != told:
+                told = token
+                yield Item(None, stream_offset(token), is_end=True)
+            elif is_stopped():
+                return
+
+    def _opened(self, token: Any) -> ChangeStream[Any]:
+        config = self._config
+        options: dict[str, Any] = {
+            "full_document": config.full_document,
+            "full_document_before_change": config.change_stream_full_document_before_change or None,
+            "max_await_time_ms": min(config.poll_await_time_ms, _LONGEST_AWAIT_MS),
+            "batch_size": config.batch_size or None,
+            "collation": parse_document(config.collation) if config.collation.strip() else None,
+        }
+        if config.change_stream_show_expanded_events:
+            options["show_expanded_events"] = True
+        if token is not None:
+            options["start_after"] = token
+        elif self._position is None and config.mode is StartupMode.TIMESTAMP:
+            time = operation_time(config.startup_mode_timestamp_start_at_operation_time)
+            if time is not None and any(time):
+                options["start_at_operation_time"] = Timestamp(*time)
+        opened: ChangeStream[Any] = self._watched.watch(config.stages, **options)
+        return opened
+
+    @property
+    def _watched(self) -> Any:
+        config = self._config
+        if not config.database:
+            # The options of the client decide how a stream of the deployment is decoded.
+            return self._client
+        database = self._client.get_database(config.database, codec_options=_RAW)
+        return database[config.collection] if config.collection else database
+
+
+def _token_of(stream: ChangeStream[Any]) -> Any:
+    """Return the position of a stream that was just opened."""
+    if stream.resume_token is None:
+        stream.try_next()
+    return _plain(stream.resume_token)
+
+
+def _plain(token: Any) -> Any:
+    return decode(token.raw) if isinstance(token, RawBSONDocument) else token
