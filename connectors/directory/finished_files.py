@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from connect.data import Offset
-from connect.errors import ConnectError
-from connectors.directory.bookmark import Bookmark
-from connectors.directory.config import DirectorySourceConfig, FinishedAction
-from connectors.directory.listing import SourceFile, modified_ns
+from connect.errors import ConnectError, DataError
+from connect.kits.files.readers.bookmark import Bookmark
+from connect.kits.files.systems.system import FileSystem, SourceFile
 
 __all__ = ["FinishedFile", "Finisher"]
 
@@ -30,6 +28,8 @@ class FinishedFile:
     file: SourceFile
     places: Sequence[tuple[Offset, Bookmark]]
     has_reports: bool
+    fault: DataError | None = None
+    """Why the rest of it was not read, if it was not."""
 
     def is_committed(self, offsets: Sequence[Offset | None]) -> bool:
         """Whether the committed offsets, one for each place, are those of the last rows."""
@@ -42,46 +42,51 @@ class FinishedFile:
 
 
 class Finisher:
-    """Moves or deletes finished files. After a kill, the next start finishes those left behind."""
+    """Moves files to where ``target`` says, or deletes those for which it says nothing.
 
-    def __init__(self, config: DirectorySourceConfig) -> None:
-        self._action = config.finished_action
-        self._folder = Path(config.finished_folder) if config.finished_folder else None
+    After a kill, the next start finishes those left behind. A marker beside a file goes with it, after it: one that a
+    kill leaves alone stands for the next file of that name, which must still be unchanged for long enough.
+    """
 
-    @property
-    def leaves(self) -> bool:
-        """Whether finished files stay where they are."""
-        return self._action is FinishedAction.LEAVE
+    def __init__(
+        self, system: FileSystem, target: Callable[[SourceFile], str | None], marker: str | None = None
+    ) -> None:
+        self._system = system
+        self._target = target
+        self._marker = marker
 
     def finish(self, file: SourceFile) -> bool:
         """Move or delete a file, unless it changed since it was read; return whether it is gone from the folder."""
         try:
-            status = os.stat(file.path)  # noqa: PTH116 - beside the listing's own
-            seen = (file.device, file.inode, file.size, file.modified_ns)
-            if (status.st_dev, status.st_ino, status.st_size, modified_ns(status)) != seen:
+            if self._system.status(file.place) != file.status:
                 return False
-            if self._action is FinishedAction.DELETE:
-                Path(file.path).unlink()
+            target = self._target(file)
+            if target is None:
+                self._system.remove(file.place)
                 _log.info("Deleted %s after publishing all its records.", file.path)
-            elif self._folder is not None:
-                target = _free(self._folder / file.name)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                Path(file.path).rename(target)
-                _log.info("Moved %s to %s after publishing all its records.", file.path, target)
+            else:
+                taken = self._moved(file.place, target)
+                _log.info("Moved %s to %s.", file.path, self._system.shown(taken))
+            if self._marker is not None:
+                with suppress(FileNotFoundError):
+                    self._system.remove(file.place + self._marker)
         except FileNotFoundError:
             return True
         except OSError as error:
             raise ConnectError(
-                f"Cannot {self._action} the finished file {file.path}: {error}. Give the worker's user write access; "
-                "finished.folder must be on the same file system."
+                f"Cannot move or delete the finished file {file.path}: {error}. Give the worker's user write access; "
+                "the folder for finished files must be on the same file system."
             ) from error
         return True
 
-
-def _free(path: Path) -> Path:
-    """Return the path, with a number appended if it is taken: no file is overwritten."""
-    candidate, number = path, 0
-    while candidate.exists():
-        number += 1
-        candidate = path.with_name(f"{path.name}.{number}")
-    return candidate
+    def _moved(self, place: str, target: str) -> str:
+        """Move a file, with a number appended if the name is taken: no file is overwritten. Return the name."""
+        candidate, number = target, 0
+        while True:
+            try:
+                self._system.move(place, candidate)
+            except FileExistsError:
+                number += 1
+                candidate = f"{target}.{number}"
+            else:
+                return candidate

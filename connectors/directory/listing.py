@@ -3,80 +3,83 @@
 from __future__ import annotations
 
 import os
+import time
 import zlib
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Final
 
-__all__ = ["NANOSECONDS", "Listing", "SourceFile", "is_hidden", "modified_ns"]
+from connect.kits.files.systems.address import Address
+from connect.kits.files.systems.system import NANOSECONDS, FileStatus, FileSystem, FoundFile, SourceFile, is_hidden
 
-NANOSECONDS: Final = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file as it was when the folder was scanned. ``name`` is its path in the folder."""
-
-    name: str
-    path: str
-    device: int
-    inode: int
-    size: int
-    modified_ns: int
-
-    def is_settled(self, now: float, settle_seconds: float) -> bool:
-        """Whether it has not changed for long enough to count as complete."""
-        return now - self.modified_ns / NANOSECONDS >= settle_seconds
+__all__ = ["Listing", "matcher"]
 
 
 class Listing:
-    """The files of a folder that match a pattern and belong to one task, by hash or as those of its split."""
+    """The files of a folder that match a pattern and belong to one task, by hash or as those of its split.
+
+    Whether a file elsewhere changes is told by comparing scans, since the clock there may be wrong: it is unchanged
+    since the first scan that found it as it is now.
+    """
 
     def __init__(
         self,
-        folder: str,
-        pattern: str,
+        system: FileSystem,
+        folder: Address,
+        matches: Callable[[str], bool],
         *,
         recursive: bool,
-        index: int,
-        count: int,
-        left_out: str | None,
+        index: int = 0,
+        count: int = 1,
+        left_out: str | None = None,
         names: Collection[str] | None = None,
+        marker: str | None = None,
     ) -> None:
-        self._folder = os.path.abspath(folder)  # noqa: PTH100 - pathlib has no such function that leaves links alone
-        self._pattern = pattern
+        self._system = system
+        self._folder = folder
+        self._matches = matches
         self._recursive = recursive
         self._index = index
         self._count = count
         self._names = names
-        self._left_out = os.path.abspath(left_out) if left_out else None  # noqa: PTH100
+        self._left_out = _relative(left_out, folder.path)
+        self._marker = marker
+        self._since: dict[str, tuple[FileStatus, int]] = {}
 
     def files(self) -> list[SourceFile]:
         """Return the files in order of their names. Raises ``FileNotFoundError`` if the folder is missing."""
-        return sorted(self._walk(self._folder, ""), key=lambda file: file.name)
+        found = list(self._system.walk(self._folder.path, recursive=self._recursive, enters=self._enters))
+        marked = self._marked(found)
+        chosen = [file for file in found if self.matches(file.name) and self._is_mine(file.name)]
+        if marked is not None:
+            chosen = [file for file in chosen if file.name in marked]
+        since = {file.name: (file.status, self._unchanged_since(file)) for file in chosen}
+        self._since = since
+        return sorted((self._source_file(file) for file in chosen), key=lambda file: file.name)
 
     def matches(self, name: str) -> bool:
         """Whether a path in the folder, or in an archive, is to be read."""
-        subject = name if "/" in self._pattern else name.rpartition("/")[2]
-        return not is_hidden(name) and fnmatchcase(subject, self._pattern)
+        is_marker = self._marker is not None and name.endswith(self._marker)
+        return not is_hidden(name) and not is_marker and self._matches(name)
 
-    def _walk(self, folder: str, prefix: str) -> Iterator[SourceFile]:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                name = prefix + entry.name
-                if is_hidden(entry.name):
-                    continue
-                try:
-                    if entry.is_dir(follow_symlinks=False):
-                        if self._recursive and entry.path != self._left_out:
-                            yield from self._walk(entry.path, f"{name}/")
-                    elif self.matches(name) and self._is_mine(name) and entry.is_file():
-                        yield _source_file(name, entry)
-                except FileNotFoundError:
-                    # It was removed during the scan.
-                    continue
+    def _enters(self, folder: str) -> bool:
+        return folder != self._left_out
+
+    def _marked(self, found: Collection[FoundFile]) -> frozenset[str] | None:
+        """Return the names of the files that have a marker beside them; ``None`` if none is needed."""
+        if self._marker is None:
+            return None
+        return frozenset(file.name.removesuffix(self._marker) for file in found if file.name.endswith(self._marker))
+
+    def _unchanged_since(self, file: FoundFile) -> int:
+        if not self._system.files_grow:
+            return 0
+        if self._system.is_local:
+            return file.status.modified_ns
+        before = self._since.get(file.name)
+        return before[1] if before is not None and before[0] == file.status else int(time.time() * NANOSECONDS)
+
+    def _source_file(self, file: FoundFile) -> SourceFile:
+        return SourceFile(file.name, self._system.shown(file.place), file.place, file.status, self._since[file.name][1])
 
     def _is_mine(self, name: str) -> bool:
         """Whether a file belongs to this task; all tasks agree without communicating, for new files as well."""
@@ -85,17 +88,14 @@ class Listing:
         return zlib.crc32(os.fsencode(name)) % self._count == self._index
 
 
-def _source_file(name: str, entry: os.DirEntry[str]) -> SourceFile:
-    status = entry.stat()
-    path = str(Path(entry.path))
-    return SourceFile(name, path, status.st_dev, status.st_ino, status.st_size, modified_ns(status))
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Return what tells whether a path matches a pattern: by its name, or as a whole if the pattern has a slash."""
+    if "/" in pattern:
+        return lambda name: fnmatchcase(name, pattern)
+    return lambda name: fnmatchcase(name.rpartition("/")[2], pattern)
 
 
-def modified_ns(status: os.stat_result) -> int:
-    """Return the time of the last change. A time in the future is replaced by the time at which it was set."""
-    return min(status.st_mtime_ns, status.st_ctime_ns)
-
-
-def is_hidden(name: str) -> bool:
-    """Whether the name begins with a dot, as many tools name files while they copy them."""
-    return name.rpartition("/")[2].startswith(".")
+def _relative(folder: str | None, parent: str) -> str | None:
+    """Return the path of a folder in another one; ``None`` if it is elsewhere."""
+    start = f"{parent.rstrip('/')}/" if parent else ""
+    return folder.removeprefix(start) if folder is not None and folder.startswith(start) else None

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
 from typing import Final
 
 from connect.errors import MissingError
-from connectors.directory.bookmark import Bookmark
-from connectors.directory.config import DirectoryTaskConfig
-from connectors.directory.finished_files import FinishedFile
-from connectors.directory.format_detection import Opened, file_format, is_read_whole
-from connectors.directory.listing import Listing, SourceFile
+from connect.kits.files.readers.content import is_archive
+from connect.kits.files.readers.format_detection import file_format, is_read_whole
+from connect.kits.files.readers.visit import FileState
+from connect.kits.files.systems.system import SourceFile
+from connectors.directory.folder import Folder
 
-__all__ = ["FileState", "TaskFiles"]
+__all__ = ["TaskFiles"]
 
 # I9: names are not kept for ever. Beyond this number a new file is told from the old one by its fingerprint.
 _REMEMBERED: Final = 10_000
@@ -22,51 +21,28 @@ _REMEMBERED: Final = 10_000
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class FileState:
-    """The state of a file in its task: how it was when last read, and the last place in each member."""
-
-    file: SourceFile
-    is_complete: bool = False
-    is_refused: bool = False
-    is_new: bool = False
-    """Whether a file of this name was finished before, so that the committed offset belongs to that one."""
-    has_reports: bool = False
-    """Whether malformed rows were reported since the last commit."""
-    places: dict[str | None, Bookmark] = field(default_factory=dict)
-    opened: dict[str | None, Opened] = field(default_factory=dict)
-
-
 class TaskFiles:
     """The files of one task."""
 
-    def __init__(self, config: DirectoryTaskConfig) -> None:
-        self._config = config
-        self._settle_seconds = config.settle_ms / 1000
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._options = folder.reading.options
+        self._settle_seconds = folder.reading.options.settle_ms / 1000
         self._states: dict[str, FileState] = {}
         self._finished_names: dict[str, None] = {}
         self._unknown: set[str] = set()
         self._missing = False
-        self.listing = Listing(
-            config.path,
-            config.pattern,
-            recursive=config.recursive,
-            index=config.task_index,
-            count=config.task_count,
-            left_out=config.finished_folder,
-            names=config.names_of_split,
-        )
 
     def to_read(self) -> list[FileState]:
-        """Scan the folder and return the files that have something to read now, in order of their names."""
+        """Scan the folder and return the files that have something to read now, in order."""
         try:
-            listed = self.listing.files()
+            listed = self._folder.listing.files()
         except FileNotFoundError as error:
             self._missing = True
             raise MissingError(
-                f"Folder {self._config.path} does not exist; the source waits until it does. Create it, or correct the "
-                "key path.",
-                self._config.scan_interval_ms / 1000,
+                f"Folder {self._folder.shown} does not exist; the source waits until it does. Create it, or correct "
+                f"the key {self._folder.key}.",
+                self._folder.scan_seconds,
             ) from error
         self._missing = False
         names = {file.name for file in listed}
@@ -87,12 +63,16 @@ class TaskFiles:
         """
         return sum(self._left(state) for state in self._states.values())
 
-    def forget(self, finished: FinishedFile) -> None:
+    def remaining_files(self) -> int:
+        """Return the number of files as of the last scan that are not read to their end."""
+        return sum(not (state.is_complete or state.is_refused) for state in self._states.values())
+
+    def forget(self, file: SourceFile) -> None:
         """Forget a file that was moved or deleted: another one of its name is read from the beginning."""
-        self._finished_names[finished.file.name] = None
+        self._finished_names[file.name] = None
         if len(self._finished_names) > _REMEMBERED:
             del self._finished_names[next(iter(self._finished_names))]
-        self._states.pop(finished.file.name, None)
+        self._states.pop(file.name, None)
 
     def _state(self, file: SourceFile) -> FileState:
         state = self._states.get(file.name)
@@ -100,24 +80,25 @@ class TaskFiles:
             state = FileState(file, is_new=file.name in self._finished_names)
             self._finished_names.pop(file.name, None)
             self._states[file.name] = state
-        elif state.file != file and not (self._config.split_files and state.is_complete):
+        elif state.file.status != file.status and not (self._folder.is_split and state.is_complete):
             state.file, state.is_complete, state.is_refused = file, False, False
         return state
 
     def _is_wanted(self, state: FileState, file: SourceFile, now: float) -> bool:
         if state.is_complete or state.is_refused:
             return False
-        return not is_read_whole(self._config, file.name) or file.is_settled(now, self._settle_seconds)
+        waits = not self._folder.reading.system.is_local or is_read_whole(self._options, file.name)
+        return not waits or file.is_settled(now, self._settle_seconds)
 
     def _left(self, state: FileState) -> int:
         if state.is_complete or state.is_refused:
             return 0
-        place = None if is_read_whole(self._config, state.file.name) else state.places.get(None)
+        place = None if is_read_whole(self._options, state.file.name) else state.places.get(None)
         return max(0, state.file.size - (place.position if place is not None else 0))
 
     def _has_format(self, file: SourceFile) -> bool:
         """Whether the format of a file is known; if not, warn once that it is not read (I4)."""
-        if file.path.lower().endswith(".zip") or file_format(self._config, file.name) is not None:
+        if is_archive(file.path) or file_format(self._options, file.name) is not None:
             return True
         if file.name not in self._unknown:
             self._unknown.add(file.name)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
 from connect.kits.objects.azure_account import AzureAccount
+from connect.kits.objects.entry import ObjectEntry
 from connect.kits.objects.ranges import open_ranges
 
 if TYPE_CHECKING:
@@ -150,6 +151,45 @@ class AzureBlobs:
     def below(self, path: str) -> Iterator[tuple[str, int]]:
         """The blobs below a folder, ordered by path, with their sizes, without those that stand for folders."""
         yield from ((self._path(blob), int(blob.size)) for blob in self._listed(path) if not _is_folder(blob))
+
+    def entries(self, start: str = "", after: str = "") -> Iterator[ObjectEntry]:
+        """The blobs whose paths begin with ``start`` and come after ``after``, ordered by path.
+
+        The service begins a list only at its beginning, so those before are passed over.
+        """
+        with self._errors(start, of_container=True):
+            for blob in self._container.list_blobs(name_starts_with=self._key(start), include=["metadata"]):
+                path = self._path(blob)
+                if path > after and not _is_folder(blob):
+                    yield _entry(path, blob)
+
+    def entry(self, path: str) -> ObjectEntry | None:
+        """Return what a list would tell of a blob; ``None`` if it does not exist or is a folder."""
+        found = self._properties(path)
+        return None if found is None or _is_folder(found) else _entry(path, found)
+
+    def read_version(self, path: str, tag: str, first: int, size: int) -> bytes:
+        """Return a range of a blob if it still has this tag; raises :class:`FileNotFoundError` if not."""
+        from azure.core import MatchConditions  # noqa: PLC0415 - as the client
+
+        try:
+            with self._errors(path):
+                stream = self._blob(path).download_blob(
+                    offset=first, length=size, etag=f'"{tag}"', match_condition=MatchConditions.IfNotModified
+                )
+                return cast("bytes", stream.readall())
+        except FileExistsError:
+            raise FileNotFoundError(path) from None
+
+    def copy(self, path: str, target: str) -> None:
+        """Copy a blob by its content, block by block."""
+        with self._errors(path):
+            self._blob(target).upload_blob(self._blob(path).download_blob().chunks(), overwrite=True)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace a blob."""
+        with self._errors(path):
+            self._blob(path).upload_blob(data, overwrite=True)
 
     def names(self, path: str) -> list[str]:
         """List the names directly in a folder."""
@@ -287,6 +327,10 @@ def _code(error: HttpResponseError) -> str:
 
 def _is_folder(blob: Any) -> bool:
     return (blob.metadata or {}).get(_FOLDER) == "true"
+
+
+def _entry(path: str, blob: Any) -> ObjectEntry:
+    return ObjectEntry(path, int(blob.size), str(blob.etag).strip('"'), int(1000 * blob.last_modified.timestamp()))
 
 
 def _depth(path: str) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
+from connect.kits.objects.entry import ObjectEntry
 from connect.kits.objects.ranges import open_ranges
 
 if TYPE_CHECKING:
@@ -155,6 +156,51 @@ class GoogleObjects:
             for blob in self._client.list_blobs(self._bucket, prefix=prefix, retry=self._again):
                 yield blob.name.removeprefix(self._prefix), blob.size
 
+    def entries(self, start: str = "", after: str = "") -> Iterator[ObjectEntry]:
+        """The objects whose paths begin with ``start`` and come after ``after``, ordered by path."""
+        # The service includes the name at which a list begins.
+        first = self._key(f"{after}\x00") if after else None
+        with self._errors(start, of_bucket=True):
+            found = self._client.list_blobs(
+                self._bucket, prefix=self._key(start), start_offset=first, retry=self._again
+            )
+            for blob in found:
+                yield _entry(blob.name.removeprefix(self._prefix), blob)
+
+    def entry(self, path: str) -> ObjectEntry | None:
+        """Return what a list would tell of an object; ``None`` if it does not exist."""
+        blob = self._blob(path)
+        try:
+            with self._errors(path):
+                blob.reload(retry=self._again)
+        except FileNotFoundError:
+            return None
+        return _entry(path, blob)
+
+    def read_version(self, path: str, tag: str, first: int, size: int) -> bytes:
+        """Return a range of an object if it still has this generation; raises :class:`FileNotFoundError` if not."""
+        try:
+            with self._errors(path):
+                blob = self._blob(path)
+                return cast(
+                    "bytes",
+                    blob.download_as_bytes(
+                        start=first, end=first + size - 1, if_generation_match=int(tag), retry=self._again
+                    ),
+                )
+        except FileExistsError:
+            raise FileNotFoundError(path) from None
+
+    def copy(self, path: str, target: str) -> None:
+        """Copy an object without moving its content, in place of what has the second name."""
+        self.remove(target)
+        self.copy_if_absent(path, target)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an object."""
+        with self._errors(path, of_bucket=True):
+            self._blob(path).upload_from_string(data, "application/octet-stream", retry=self._again)
+
     def names(self, path: str) -> list[str]:
         """List the names directly in a folder."""
         prefix = self._key(f"{path}/" if path else "")
@@ -274,3 +320,7 @@ class GoogleObjects:
 
     def _told(self, path: str, code: int) -> str:
         return f"A request for {path} in bucket {self._name} failed ({code})."
+
+
+def _entry(path: str, blob: Any) -> ObjectEntry:
+    return ObjectEntry(path, int(blob.size), str(blob.generation), int(1000 * blob.updated.timestamp()))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
+from connect.kits.objects.entry import ObjectEntry
 from connect.kits.objects.pieces import PieceStream
 from connect.kits.objects.ranges import open_ranges
 
@@ -144,6 +145,39 @@ class S3Objects:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):
                 for item in page.get("Contents", ()):
                     yield self.path_of(item["Key"]), int(item["Size"])
+
+    def entries(self, start: str = "", after: str = "") -> Iterator[ObjectEntry]:
+        """The objects whose paths begin with ``start`` and come after ``after``, ordered by path."""
+        more = {"StartAfter": self.key(after)} if after else {}
+        with self._errors(start):
+            paginator = self._client.get_paginator("list_objects_v2")
+            for page in paginator.paginate(Bucket=self._bucket, Prefix=self.key(start), **more):
+                for item in page.get("Contents", ()):
+                    yield _entry(self.path_of(item["Key"]), int(item["Size"]), item)
+
+    def entry(self, path: str) -> ObjectEntry | None:
+        """Return what a list would tell of an object; ``None`` if it does not exist."""
+        try:
+            found = self._head(path)
+        except FileNotFoundError:
+            return None
+        return _entry(path, int(found["ContentLength"]), found)
+
+    def read_version(self, path: str, tag: str, first: int, size: int) -> bytes:
+        """Return a range of an object if it still has this tag; raises :class:`FileNotFoundError` if not."""
+        try:
+            with self._errors(path):
+                answer = self._client.get_object(
+                    **self._at(path), Range=f"bytes={first}-{first + size - 1}", IfMatch=tag
+                )
+                return cast("bytes", answer["Body"].read())
+        except FileExistsError:
+            raise FileNotFoundError(path) from None
+
+    def copy(self, path: str, target: str) -> None:
+        """Copy an object of any size without moving its content."""
+        with self._errors(path):
+            self._client.copy({"Bucket": self._bucket, "Key": self.key(path)}, self._bucket, self.key(target))
 
     def beginning(self, path: str) -> list[str]:
         """The objects whose paths begin with this prefix."""
@@ -285,6 +319,10 @@ class S3Objects:
         if status >= 500 or code in {"SlowDown", "RequestTimeout", "Throttling"}:
             return RetriableError(told)
         return ConnectError(f"{told} Check s3.region, s3.endpoint and s3.path.style.access.enabled.")
+
+
+def _entry(path: str, size: int, told: Any) -> ObjectEntry:
+    return ObjectEntry(path, size, str(told.get("ETag", "")), int(1000 * told["LastModified"].timestamp()))
 
 
 class S3Writer:

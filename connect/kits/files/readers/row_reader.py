@@ -8,11 +8,11 @@ from typing import Final
 
 from connect.data import Column
 from connect.errors import DataError
-from connectors.directory.bookmark import Bookmark, RowOffsets
-from connectors.directory.config import DirectorySourceConfig
-from connectors.directory.content import Content, file_errors, is_compressed
-from connectors.directory.layout import Layout
-from connectors.directory.records import Records
+from connect.kits.files.readers.bookmark import Bookmark, RowOffsets
+from connect.kits.files.readers.content import Content, file_errors, is_compressed
+from connect.kits.files.readers.layout import Layout
+from connect.kits.files.readers.options import ReadingOptions
+from connect.kits.files.readers.records import Records
 
 __all__ = ["FileReader", "MalformedRow", "Rows"]
 
@@ -47,7 +47,7 @@ class Rows:
 class FileReader:
     """Reads the rows of a file block by block, holding one block in memory, or one row if that is longer (I9)."""
 
-    def __init__(self, config: DirectorySourceConfig, content: Content, layout: Layout, bookmark: Bookmark) -> None:
+    def __init__(self, config: ReadingOptions, content: Content, layout: Layout, bookmark: Bookmark) -> None:
         self._settle_seconds = config.settle_ms / 1000
         self._max_bytes = config.record_max_bytes
         self._encoding = config.encoding

@@ -1,7 +1,7 @@
 """Column types of CSV files: how a value's text is parsed, and which type is inferred from texts.
 
-This is the specification; the column path of :mod:`connectors.directory.columns` must agree with it. White space around
-numbers, dates and times is allowed. Nothing is rounded or cut (I5), except to the precision of a float.
+This is the specification; the column path of :mod:`connect.kits.files.readers.columns` must agree with it. White space
+around numbers, dates and times is allowed. Nothing is rounded or cut (I5), except to the precision of a float.
 """
 
 from __future__ import annotations

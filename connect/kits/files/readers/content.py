@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import time
 import zipfile
 import zlib
@@ -12,10 +11,10 @@ from contextlib import contextmanager
 from typing import IO, Final
 
 from connect.errors import DataError
-from connectors.directory.bookmark import HEAD_BYTES, fingerprint_of, has_fingerprint
-from connectors.directory.listing import NANOSECONDS, is_hidden, modified_ns
+from connect.kits.files.readers.bookmark import HEAD_BYTES, fingerprint_of, has_fingerprint
+from connect.kits.files.systems.system import NANOSECONDS, OpenedFile, SourceFile, is_hidden
 
-__all__ = ["Content", "file_errors", "is_compressed", "members"]
+__all__ = ["Content", "file_errors", "is_archive", "is_compressed", "members"]
 
 _VERIFY_BYTES: Final = 1024 * 1024
 _CORRUPT: Final = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
@@ -27,12 +26,15 @@ class Content:
     Positions count uncompressed bytes. Seeking in a compressed file reads everything before the position.
     """
 
-    def __init__(self, path: str, member: str | None) -> None:
-        self.path = path
+    def __init__(self, file: SourceFile, opened: OpenedFile, member: str | None) -> None:
+        self.path = file.path
         self.member = member
-        self._file: IO[bytes] = open(path, "rb")  # noqa: SIM115, PTH123 - it is closed by close()
+        self._source = file
+        self._status = opened.status
+        self._file: IO[bytes] = opened.stream
         try:
-            self._head = os.pread(self._file.fileno(), HEAD_BYTES, 0)
+            self._head = self._file.read(HEAD_BYTES)
+            self._file.seek(0)
             self._stream = self._opened()
         except BaseException:
             self._file.close()
@@ -54,12 +56,19 @@ class Content:
 
     @property
     def size(self) -> int:
-        """The current size of the file on disk."""
-        return os.fstat(self._file.fileno()).st_size
+        """The current size of the file as it is stored."""
+        return self._status().size
 
     def is_settled(self, settle_seconds: float) -> bool:
         """Whether the file has not changed for that long."""
-        return time.time() - modified_ns(os.fstat(self._file.fileno())) / NANOSECONDS >= settle_seconds
+        present = self._status()
+        if present == self._source.status:
+            return self._source.is_settled(time.time(), settle_seconds)
+        # It has changed since the scan; a local time tells when.
+        return (
+            self._source.place == self._source.path
+            and time.time() - present.modified_ns / NANOSECONDS >= settle_seconds
+        )
 
     def seek(self, position: int) -> bool:
         """Go to a position; return whether the file reaches that far."""
@@ -102,22 +111,27 @@ def is_compressed(path: str) -> bool:
     return path.lower().endswith((".gz", ".zip"))
 
 
-def members(path: str, matches: Callable[[str], bool]) -> list[str | None]:
+def is_archive(path: str) -> bool:
+    """Whether the file is a zip archive, which may contain several files."""
+    return path.lower().endswith(".zip")
+
+
+def members(file: SourceFile, path: str, matches: Callable[[str], bool]) -> list[str | None]:
     """Return the parts of a file to read: the file itself; of a zip archive its only member, or those that match.
 
-    A member matches by its name, or by its name with .zip appended, so that ``*.csv.zip`` finds the CSV files in
-    archives.
+    ``path`` is where the archive can be read. A member matches by its name, or by its name with .zip appended, so that
+    ``*.csv.zip`` finds the CSV files in archives.
     """
-    if not path.lower().endswith(".zip"):
+    if not is_archive(file.path):
         return [None]
     with zipfile.ZipFile(path) as archive:
         names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
     named = [name for name in names if not name.startswith("__MACOSX/") and not is_hidden(name)]
-    wanted = (name for name in named if matches(name) or matches(name + path[-len(".zip") :]))
+    wanted = (name for name in named if matches(name) or matches(name + file.path[-len(".zip") :]))
     chosen = named if len(named) == 1 else list(wanted)
     if not chosen:
         raise DataError(
-            f"{path} has no member that matches the pattern; its members are {', '.join(named[:5]) or 'none'}. "
+            f"{file.path} has no member that matches the pattern; its members are {', '.join(named[:5]) or 'none'}. "
             "Change 'pattern', or remove the archive from the folder."
         )
     return [*chosen]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from connect.errors import DataError
-from connectors.directory.bookmark import Bookmark
-from connectors.directory.config import DirectorySourceConfig, FileFormat
-from connectors.directory.content import Content, is_compressed
-from connectors.directory.delimited import Delimited, Dialect
-from connectors.directory.layout import JsonLines, Layout, TextLines
-from connectors.directory.records import Records
+from connect.kits.files.readers.bookmark import Bookmark
+from connect.kits.files.readers.content import Content, is_compressed
+from connect.kits.files.readers.delimited import Delimited, Dialect
+from connect.kits.files.readers.layout import JsonLines, Layout, TextLines
+from connect.kits.files.readers.options import FileFormat, ReadingOptions
+from connect.kits.files.readers.records import Records
 
 __all__ = ["Opened", "file_format", "is_read_whole", "open_layout"]
 
@@ -40,7 +40,7 @@ class Opened:
     first_row: Bookmark
 
 
-def file_format(config: DirectorySourceConfig, name: str) -> FileFormat | None:
+def file_format(config: ReadingOptions, name: str) -> FileFormat | None:
     """Return the format of a file with that name; ``None`` if neither the configuration nor the name determines it."""
     if config.format is not FileFormat.AUTO:
         return config.format
@@ -48,13 +48,13 @@ def file_format(config: DirectorySourceConfig, name: str) -> FileFormat | None:
     return _FORMATS.get(plain.rpartition(".")[2])
 
 
-def is_read_whole(config: DirectorySourceConfig, name: str) -> bool:
+def is_read_whole(config: ReadingOptions, name: str) -> bool:
     """Whether a file with that name must be complete before any of it can be read."""
     form = file_format(config, name)
     return is_compressed(name) or (form is not None and form.is_table)
 
 
-def open_layout(config: DirectorySourceConfig, content: Content, form: FileFormat) -> Opened | None:
+def open_layout(config: ReadingOptions, content: Content, form: FileFormat) -> Opened | None:
     """Determine how to read a file from its beginning; ``None`` if too little of it has been written yet."""
     content.seek(0)
     mark = len(codecs.BOM_UTF8) if config.is_utf8 and content.read(3) == codecs.BOM_UTF8 else 0
@@ -66,9 +66,7 @@ def open_layout(config: DirectorySourceConfig, content: Content, form: FileForma
     return _open_delimited(config, content, form, start)
 
 
-def _open_delimited(
-    config: DirectorySourceConfig, content: Content, form: FileFormat, start: Bookmark
-) -> Opened | None:
+def _open_delimited(config: ReadingOptions, content: Content, form: FileFormat, start: Bookmark) -> Opened | None:
     dialect = Dialect(config, form)
     count = config.infer_rows + 1 if config.infer_rows or config.header else 1
     records = _first_records(config, content, dialect, start.position, count)
@@ -94,7 +92,7 @@ def _open_delimited(
 
 
 def _first_records(
-    config: DirectorySourceConfig, content: Content, dialect: Dialect, start: int, count: int
+    config: ReadingOptions, content: Content, dialect: Dialect, start: int, count: int
 ) -> Records | None:
     """Return the first ``count`` records, or all if the file is complete; ``None`` if more may come."""
     content.seek(start)

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 from connect.data import ArrowColumn, Column, Schema, Type, ValueColumn
 from connect.errors import DataError
-from connectors.directory.column_type import column_type, inferred_type
-from connectors.directory.config import DirectorySourceConfig, PartitionFields
+from connect.kits.files.readers.column_type import column_type, inferred_type
+from connect.kits.files.readers.options import PartitionFields, ReadingOptions
 
 __all__ = ["Partitions"]
 
@@ -28,7 +28,7 @@ class _Value:
 class Partitions:
     """The partition fields of one file."""
 
-    def __init__(self, config: DirectorySourceConfig, name: str) -> None:
+    def __init__(self, config: ReadingOptions, name: str) -> None:
         self._name = name
         self._values = _values(config, name) if config.partition_fields is not PartitionFields.NONE else {}
         self._schemas: dict[Schema, Schema] = {}
@@ -87,7 +87,7 @@ class Partitions:
         )
 
 
-def _values(config: DirectorySourceConfig, name: str) -> Mapping[str, _Value]:
+def _values(config: ReadingOptions, name: str) -> Mapping[str, _Value]:
     found: dict[str, _Value] = {}
     for folder in name.split("/")[:-1]:
         field, equals, text = folder.partition("=")
@@ -102,7 +102,7 @@ def _values(config: DirectorySourceConfig, name: str) -> Mapping[str, _Value]:
     return found
 
 
-def _value(config: DirectorySourceConfig, name: str, field: str, text: str) -> _Value:
+def _value(config: ReadingOptions, name: str, field: str, text: str) -> _Value:
     is_null = text in (_NULL, "")
     given = config.column_types.get(field)
     if given is None and config.partition_fields is PartitionFields.INFERRED and not is_null:

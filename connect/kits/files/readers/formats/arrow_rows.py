@@ -11,7 +11,7 @@ from pyarrow import types as kinds
 from connect.data import ArrowColumn, Schema, Type
 from connect.data.arrow import check_ranges, conform, schema_from_arrow, to_values
 from connect.errors import DataError, SchemaError
-from connectors.directory.formats.table import Block
+from connect.kits.files.readers.formats.table import Block
 
 __all__ = ["ArrowRows"]
 

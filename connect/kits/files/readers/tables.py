@@ -8,13 +8,12 @@ from contextlib import closing, contextmanager
 
 from connect.data import Constant
 from connect.errors import DataError
-from connectors.directory.bookmark import Bookmark, RowOffsets
-from connectors.directory.config import DirectorySourceConfig, FileFormat, FineTimes
-from connectors.directory.content import file_errors
-from connectors.directory.delimited import schema_name
-from connectors.directory.formats.table import Block, Table
-from connectors.directory.listing import SourceFile
-from connectors.directory.reader import MalformedRow, Rows
+from connect.kits.files.readers.bookmark import Bookmark, RowOffsets
+from connect.kits.files.readers.content import file_errors
+from connect.kits.files.readers.formats.table import Block, Table
+from connect.kits.files.readers.options import FileFormat, FineTimes, ReadingOptions
+from connect.kits.files.readers.row_reader import MalformedRow, Rows
+from connect.kits.files.systems.system import SourceFile
 
 __all__ = ["table_rows"]
 
@@ -22,14 +21,16 @@ _log = logging.getLogger(__name__)
 
 
 def table_rows(
-    config: DirectorySourceConfig, file: SourceFile, form: FileFormat, place: Bookmark | None
+    config: ReadingOptions, file: SourceFile, path: str, form: FileFormat, place: Bookmark | None
 ) -> Generator[Rows, None, None]:
-    """Yield the rows from a place on. A damaged file yields nothing: it is decoded once beforehand.
+    """Yield the rows of the file that can be read at ``path``, from a place on.
+
+    A damaged file yields nothing: it is decoded once beforehand.
 
     Raises :class:`~connect.errors.DataError` when the file cannot be read.
     """
     with _table_errors(file.path):
-        table = open_table(config, file.path, form)
+        table = open_table(config, path, form)
     with closing(table):
         start = _start(file, table, place)
         if place is not None and start == place.position and place.finished == file.size:
@@ -45,20 +46,20 @@ def table_rows(
                 start += block.size
 
 
-def open_table(config: DirectorySourceConfig, path: str, form: FileFormat) -> Table:
+def open_table(config: ReadingOptions, path: str, form: FileFormat) -> Table:
     """Open a file in one of the table formats."""
     if form is FileFormat.AVRO:
         # Imported late: the Avro converter's schemas take a while to load.
-        from connectors.directory.formats.avro import AvroTable  # noqa: PLC0415 - as above
+        from connect.kits.files.readers.formats.avro import AvroTable  # noqa: PLC0415 - as above
 
         return AvroTable(path, config.record_max_bytes)
-    name, as_numbers = schema_name(config.topic), config.fine_times is FineTimes.NUMBER
+    name, as_numbers = config.struct_name, config.fine_times is FineTimes.NUMBER
     try:
         if form is FileFormat.ORC:
-            from connectors.directory.formats.orc import OrcTable  # noqa: PLC0415 - pyarrow may be missing
+            from connect.kits.files.readers.formats.orc import OrcTable  # noqa: PLC0415 - pyarrow may be missing
 
             return OrcTable(path, name, fine_as_numbers=as_numbers)
-        from connectors.directory.formats.parquet import ParquetTable  # noqa: PLC0415 - as above
+        from connect.kits.files.readers.formats.parquet import ParquetTable  # noqa: PLC0415 - as above
     except ImportError as error:
         raise DataError(f"{form} needs pyarrow: pip install 'sluice-connect[arrow]'") from error
     return ParquetTable(path, name, fine_as_numbers=as_numbers)

@@ -16,8 +16,8 @@ from connect.kits.avro.avro_schema import parse_avro
 from connect.kits.avro.config import AvroDataConfig
 from connect.kits.avro.decode import block_decoder
 from connect.kits.avro.to_connect import connect_from_avro
-from connectors.directory.formats.avro_block import CODECS, SYNC_BYTES, Frame, Frames, read_long, unpacked
-from connectors.directory.formats.table import Block
+from connect.kits.files.readers.formats.avro_block import CODECS, SYNC_BYTES, Frame, Frames, read_long, unpacked
+from connect.kits.files.readers.formats.table import Block
 
 __all__ = ["AvroTable"]
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from connect.data import Schema
 from connect.errors import DataError
-from connectors.directory.column_type import ColumnType, column_type, inferred_type
-from connectors.directory.config import DirectorySourceConfig, FileFormat, PartitionFields
-from connectors.directory.layout import Parsed, parse_rows
-from connectors.directory.records import Records, quoted_cutter
+from connect.kits.files.readers.column_type import ColumnType, column_type, inferred_type
+from connect.kits.files.readers.layout import Parsed, parse_rows
+from connect.kits.files.readers.options import FileFormat, PartitionFields, ReadingOptions
+from connect.kits.files.readers.records import Records, quoted_cutter
 
 if TYPE_CHECKING:
-    from connectors.directory.columns import ColumnReader
+    from connect.kits.files.readers.columns import ColumnReader
 
 __all__ = ["Delimited", "Dialect", "schema_name"]
 
@@ -25,7 +25,7 @@ __all__ = ["Delimited", "Dialect", "schema_name"]
 class Dialect:
     """Splits records into the texts of their columns."""
 
-    def __init__(self, config: DirectorySourceConfig, file_format: FileFormat) -> None:
+    def __init__(self, config: ReadingOptions, file_format: FileFormat) -> None:
         self.delimiter = config.delimiter_of(file_format)
         self.quote = config.quote
         self.encoding = config.encoding
@@ -52,11 +52,11 @@ class Delimited:
     """The layout of CSV and TSV files: rows become structs of nullable columns."""
 
     def __init__(
-        self, config: DirectorySourceConfig, dialect: Dialect, names: Sequence[str], types: Sequence[ColumnType]
+        self, config: ReadingOptions, dialect: Dialect, names: Sequence[str], types: Sequence[ColumnType]
     ) -> None:
         self.cut = dialect.cut
         self.schema = Schema.struct(
-            {name: each.schema for name, each in zip(names, types, strict=True)}, name=schema_name(config.topic)
+            {name: each.schema for name, each in zip(names, types, strict=True)}, name=config.struct_name
         )
         self._names = names
         self._types = types
@@ -65,7 +65,7 @@ class Delimited:
         self._columns = self._column_reader(config) if names and find_spec("pyarrow") else None
 
     @classmethod
-    def of(cls, config: DirectorySourceConfig, dialect: Dialect, first: list[list[str]], name: str) -> Delimited:
+    def of(cls, config: ReadingOptions, dialect: Dialect, first: list[list[str]], name: str) -> Delimited:
         """Create the layout of a file from its first rows, and from its header if there is one."""
         header = first[0] if config.header and first else None
         rows = first[1:] if config.header else first
@@ -107,8 +107,8 @@ class Delimited:
                 raise ValueError(f"{name} is {text!r} where {each.name} is expected: {error}; {advice}") from error
         return row
 
-    def _column_reader(self, config: DirectorySourceConfig) -> ColumnReader:
-        from connectors.directory.columns import ColumnReader  # noqa: PLC0415 - pyarrow may be missing
+    def _column_reader(self, config: ReadingOptions) -> ColumnReader:
+        from connect.kits.files.readers.columns import ColumnReader  # noqa: PLC0415 - pyarrow may be missing
 
         return ColumnReader(
             self.schema,
@@ -121,7 +121,7 @@ class Delimited:
         )
 
 
-def _names(config: DirectorySourceConfig, header: list[str] | None, rows: list[list[str]], file: str) -> list[str]:
+def _names(config: ReadingOptions, header: list[str] | None, rows: list[list[str]], file: str) -> list[str]:
     width = len(header) if header is not None else max(map(len, rows[:1]), default=0)
     if not config.columns:
         names = header if header is not None else [f"column_{index + 1}" for index in range(width)]

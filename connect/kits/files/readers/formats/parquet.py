@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connect.errors import DataError
-from connectors.directory.formats.arrow_rows import ArrowRows
-from connectors.directory.formats.table import BLOCK_BYTES, MOST_ROWS, Block
+from connect.kits.files.readers.formats.arrow_rows import ArrowRows
+from connect.kits.files.readers.formats.table import BLOCK_BYTES, MOST_ROWS, Block
 
 __all__ = ["ParquetTable", "arrow_errors", "identity_of"]
 

@@ -11,9 +11,9 @@ from pyarrow import orc
 from pyarrow.fs import LocalFileSystem
 
 from connect.errors import DataError
-from connectors.directory.formats.arrow_rows import ArrowRows
-from connectors.directory.formats.parquet import arrow_errors, identity_of
-from connectors.directory.formats.table import BLOCK_BYTES, MOST_ROWS, Block
+from connect.kits.files.readers.formats.arrow_rows import ArrowRows
+from connect.kits.files.readers.formats.parquet import arrow_errors, identity_of
+from connect.kits.files.readers.formats.table import BLOCK_BYTES, MOST_ROWS, Block
 
 __all__ = ["OrcTable"]
 

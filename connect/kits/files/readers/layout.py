@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from connect.data import Column, Schema, ValueColumn
-from connectors.directory.records import Cutter, Records, line_cutter
+from connect.kits.files.readers.records import Cutter, Records, line_cutter
 
 __all__ = ["BadRow", "JsonLines", "Layout", "Parsed", "TextLines", "parse_rows"]
 

@@ -1,7 +1,7 @@
 """The column path for delimited records: reads whole blocks with Arrow where the result equals that of the row path.
 
-The row path in :mod:`connectors.directory.delimited` is the specification. Where Arrow refuses a block, or might read
-it differently, the result is ``None`` and the block is read row by row.
+The row path in :mod:`connect.kits.files.readers.delimited` is the specification. Where Arrow refuses a block,
+or might read it differently, the result is ``None`` and the block is read row by row.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.csv as pa_csv
 
 from connect.data import ArrowColumn, Column, Schema
 from connect.data.arrow import arrow_type
-from connectors.directory.column_type import ColumnType
-from connectors.directory.records import Records
+from connect.kits.files.readers.column_type import ColumnType
+from connect.kits.files.readers.records import Records
 
 __all__ = ["ColumnReader"]
 
