@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from connect.kits.files.systems.system import FileStatus, FoundFile, OpenedFile, is_hidden
+from connect.kits.files.systems.system import FileStatus, FoundFile, OpenedFile, is_hidden, is_part, part_name
 
 __all__ = ["LocalSystem"]
 
@@ -76,7 +75,7 @@ class LocalSystem:
         """Write a file under a hidden name, sync it, and rename it."""
         target = Path(place)
         target.parent.mkdir(parents=True, exist_ok=True)
-        beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+        beside = target.with_name(part_name(target.name))
         try:
             with beside.open("xb") as stream:
                 yield stream
@@ -86,6 +85,12 @@ class LocalSystem:
         finally:
             beside.unlink(missing_ok=True)
         _sync_folder(target.parent)
+
+    def remove_parts(self, folder: str, start: str) -> None:
+        """Remove what :meth:`writing` has left."""
+        for path in Path(folder).glob("*.part") if Path(folder).is_dir() else ():
+            if is_part(path.name, start):
+                path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Do nothing."""

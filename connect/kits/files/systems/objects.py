@@ -102,6 +102,9 @@ class ObjectSystem:
         yield stream
         self._store.put(place, stream.getvalue())
 
+    def remove_parts(self, folder: str, start: str) -> None:
+        """Do nothing: objects are put whole."""
+
     def close(self) -> None:
         """Do nothing: the clients close their connections."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import ftplib
 import posixpath
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,7 +14,15 @@ from connect.errors import ConnectError, RetriableError
 from connect.hosts import HostRules
 from connect.internals.extras import how_to_install
 from connect.kits.files.systems.address import Address
-from connect.kits.files.systems.system import NANOSECONDS, FileStatus, FoundFile, OpenedFile, is_hidden
+from connect.kits.files.systems.system import (
+    NANOSECONDS,
+    FileStatus,
+    FoundFile,
+    OpenedFile,
+    is_hidden,
+    is_part,
+    part_name,
+)
 
 __all__ = ["RemoteAccount", "RemoteSystem"]
 
@@ -112,7 +119,7 @@ class RemoteSystem:
     def writing(self, place: str) -> Iterator[BinaryIO]:
         """Write a file under a hidden name, and rename it."""
         folder, name = posixpath.split(place)
-        beside = posixpath.join(folder, f".{name}.{uuid.uuid4().hex}.part")
+        beside = posixpath.join(folder, part_name(name))
         doing = f"write {self.shown(place)}"
         try:
             with self._errors(doing):
@@ -124,6 +131,13 @@ class RemoteSystem:
             with suppress(ConnectError, OSError), self._errors(doing):
                 self._system.rm_file(beside)
             raise
+
+    def remove_parts(self, folder: str, start: str) -> None:
+        """Remove what :meth:`writing` has left."""
+        with self._errors(f"list {self.shown(folder)}"):
+            for place in self._system.ls(folder, detail=False):
+                if is_part(posixpath.basename(str(place)), start):
+                    self._system.rm_file(place)
 
     def close(self) -> None:
         """End the connection."""

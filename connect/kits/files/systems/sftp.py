@@ -11,7 +11,6 @@ import posixpath
 import shutil
 import socket
 import stat
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,7 +21,15 @@ from connect.errors import ConnectError, RetriableError
 from connect.hosts import HostRules
 from connect.internals.extras import how_to_install
 from connect.kits.files.systems.address import Address
-from connect.kits.files.systems.system import NANOSECONDS, FileStatus, FoundFile, OpenedFile, is_hidden
+from connect.kits.files.systems.system import (
+    NANOSECONDS,
+    FileStatus,
+    FoundFile,
+    OpenedFile,
+    is_hidden,
+    is_part,
+    part_name,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -133,10 +140,10 @@ class SftpSystem:
         """Write a file under a hidden name, sync it where the server can, and rename it."""
         folder, name = posixpath.split(place)
         self._make_folders(folder)
-        beside = posixpath.join(folder, f".{name}.{uuid.uuid4().hex}.part")
+        beside = posixpath.join(folder, part_name(name))
         doing = f"write {self.shown(place)}"
         with self._errors(doing):
-            file = self._session.open(beside, "xb")
+            file = self._session.open(beside, "wx")
         raw = _Writes(file, lambda: self._errors(doing))
         try:
             with cast("BinaryIO", io.BufferedWriter(raw, _WRITTEN_AT_ONCE)) as stream:
@@ -150,6 +157,13 @@ class SftpSystem:
             with suppress(ConnectError, OSError), self._errors(doing):
                 self._session.remove(beside)
             raise
+
+    def remove_parts(self, folder: str, start: str) -> None:
+        """Remove what :meth:`writing` has left."""
+        with self._errors(f"list {self.shown(folder)}"):
+            for name in self._session.listdir(folder):
+                if is_part(name, start):
+                    self._session.remove(posixpath.join(folder, name))
 
     def close(self) -> None:
         """End the connection."""

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, BinaryIO, Final, Protocol
 
-__all__ = ["NANOSECONDS", "FileStatus", "FileSystem", "FoundFile", "OpenedFile", "SourceFile", "is_hidden"]
+__all__ = [
+    "NANOSECONDS",
+    "FileStatus",
+    "FileSystem",
+    "FoundFile",
+    "OpenedFile",
+    "SourceFile",
+    "is_hidden",
+    "is_part",
+    "part_name",
+]
 
 NANOSECONDS: Final = 1_000_000_000
+_PART: Final = ".part"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +128,24 @@ class FileSystem(Protocol):
         It is written under a hidden name beside it and renamed, and replaces a file of the same name.
         """
 
+    def remove_parts(self, folder: str, start: str) -> None:
+        """Remove what :meth:`writing` has left in a folder when its process was killed.
+
+        ``start`` is what the names of the files begin with.
+        """
+
     def close(self) -> None:
         """End the connection."""
+
+
+def part_name(name: str) -> str:
+    """Return a hidden name for a file while it is written, which nobody else has."""
+    return f".{name}.{uuid.uuid4().hex}{_PART}"
+
+
+def is_part(name: str, start: str) -> bool:
+    """Whether the name is that of a file which is or was being written, and whose own name begins with ``start``."""
+    return name.startswith(f".{start}") and name.endswith(_PART)
 
 
 def is_hidden(name: str) -> bool:
