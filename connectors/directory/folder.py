@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from connect.data import SourceBatch
+from connect.data import SourceBatch, SourceRecord
 from connect.errors import DataError
 from connect.kits.files.readers.row_reader import Rows
 from connect.kits.files.readers.visit import FileState, Reading
@@ -15,7 +15,7 @@ from connectors.directory.listing import Listing
 
 __all__ = ["Folder", "RowFault", "Shape"]
 
-Shape: TypeAlias = Callable[[Rows, FileState, str | None], SourceBatch]
+Shape: TypeAlias = Callable[[Rows, FileState, str | None], SourceBatch | list[SourceRecord]]
 """Makes records of the rows of a file, or of a member of an archive; raises :class:`RowFault` if one cannot be one."""
 
 

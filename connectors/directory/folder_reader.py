@@ -51,7 +51,7 @@ class FolderReader:
         self._settle_seconds = folder.reading.options.settle_ms / 1000
         self._ends_at = time.monotonic() + self._settle_seconds
 
-    def poll(self) -> SourceBatch | None:
+    def poll(self) -> SourceBatch | list[SourceRecord] | None:
         """Return the next records; ``None`` if there are none for now."""
         self._drained = False
         looked = False
@@ -167,7 +167,7 @@ class FolderReader:
         record = record.replace(source_partition=source_partition(state.file, member))
         self._context.errant_record_reporter.report(record, error)
 
-    def _batch(self, rows: Rows) -> SourceBatch | None:
+    def _batch(self, rows: Rows) -> SourceBatch | list[SourceRecord] | None:
         state, size = self._waiting[0], self._folder.batch_size
         some = rows.slice(0, size)
         self._rows = rows.slice(size, len(rows)) if len(rows) > size else None

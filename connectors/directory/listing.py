@@ -30,9 +30,10 @@ class Listing:
         recursive: bool,
         index: int = 0,
         count: int = 1,
-        left_out: str | None = None,
+        left_out: Collection[str] = (),
         names: Collection[str] | None = None,
         marker: str | None = None,
+        order: Callable[[list[SourceFile]], list[SourceFile]] | None = None,
     ) -> None:
         self._system = system
         self._folder = folder
@@ -41,12 +42,13 @@ class Listing:
         self._index = index
         self._count = count
         self._names = names
-        self._left_out = _relative(left_out, folder.path)
+        self._left_out = {_relative(each, folder.path) for each in left_out}
+        self._order = order
         self._marker = marker
         self._since: dict[str, tuple[FileStatus, int]] = {}
 
     def files(self) -> list[SourceFile]:
-        """Return the files in order of their names. Raises ``FileNotFoundError`` if the folder is missing."""
+        """Return the files, by default in order of their names. Raises ``FileNotFoundError`` for a missing folder."""
         found = list(self._system.walk(self._folder.path, recursive=self._recursive, enters=self._enters))
         marked = self._marked(found)
         chosen = [file for file in found if self.matches(file.name) and self._is_mine(file.name)]
@@ -54,7 +56,8 @@ class Listing:
             chosen = [file for file in chosen if file.name in marked]
         since = {file.name: (file.status, self._unchanged_since(file)) for file in chosen}
         self._since = since
-        return sorted((self._source_file(file) for file in chosen), key=lambda file: file.name)
+        files = sorted((self._source_file(file) for file in chosen), key=lambda file: file.name)
+        return files if self._order is None else self._order(files)
 
     def matches(self, name: str) -> bool:
         """Whether a path in the folder, or in an archive, is to be read."""
@@ -62,7 +65,7 @@ class Listing:
         return not is_hidden(name) and not is_marker and self._matches(name)
 
     def _enters(self, folder: str) -> bool:
-        return folder != self._left_out
+        return folder not in self._left_out
 
     def _marked(self, found: Collection[FoundFile]) -> frozenset[str] | None:
         """Return the names of the files that have a marker beside them; ``None`` if none is needed."""
@@ -95,7 +98,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return lambda name: fnmatchcase(name.rpartition("/")[2], pattern)
 
 
-def _relative(folder: str | None, parent: str) -> str | None:
+def _relative(folder: str, parent: str) -> str | None:
     """Return the path of a folder in another one; ``None`` if it is elsewhere."""
     start = f"{parent.rstrip('/')}/" if parent else ""
-    return folder.removeprefix(start) if folder is not None and folder.startswith(start) else None
+    return folder.removeprefix(start) if folder.startswith(start) else None

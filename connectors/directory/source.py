@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from connect.data import Offset, SourceBatch
+from connect.data import Offset, SourceBatch, SourceRecord
 from connect.errors import ConnectError
 from connect.kits.files.readers.bookmark import Bookmark, check_offset
 from connect.kits.files.readers.row_reader import Rows
@@ -28,7 +28,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
     def start(self) -> None:
         self._reader = FolderReader(folder_of(self.config, self._kept_place), self.context)
 
-    def poll(self) -> SourceBatch | None:
+    def poll(self) -> SourceBatch | Iterable[SourceRecord] | None:
         return self._reader.poll()
 
     def commit(self) -> None:
@@ -62,7 +62,7 @@ def folder_of(config: DirectoryTaskConfig, kept: KeptPlace) -> Folder:
         recursive=config.recursive,
         index=config.task_index,
         count=config.task_count,
-        left_out=config.finished_place,
+        left_out=[] if config.finished_place is None else [config.finished_place],
         names=config.names_of_split,
         marker=config.done_suffix,
     )

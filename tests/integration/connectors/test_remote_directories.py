@@ -22,6 +22,7 @@ from connect.data import SourceRecord
 from connect.errors import ConfigError, ConnectError, MissingError, RetriableError
 from connect.testing import SourceTaskTestContext
 from connectors.directory import DirectorySourceConfig, DirectorySourceTask, DirectoryTaskConfig
+from connectors.directory.spool import SftpCsvSourceConnector
 from equipment.servers.file_servers import FileServer, SftpServer, running_asyncssh, running_ftp, running_openssh
 from equipment.servers.s3 import S3Server
 from equipment.waiting import wait_until
@@ -333,3 +334,44 @@ def test_addresses_that_cannot_be_are_refused(props: dict[str, str], message: st
     assert message in str(refused.value)
     assert "s3cret" not in str(refused.value)
     assert "k3y" not in str(refused.value)
+
+
+def test_confluents_quick_start_on_an_sftp_server(sftp: SftpServer, caplog: pytest.LogCaptureFixture) -> None:
+    """The configuration is that of the quick start, but for host, port, user and password."""
+    for name in ("input", "error", "finished"):
+        (sftp.folder / "upload" / name).mkdir(parents=True)
+    rows = "id,first_name\n1,Salmon\n2,Debby\n"
+    (sftp.folder / "upload" / "input" / "csv-sftp-source.csv").write_text(rows)
+    props = {
+        "cleanup.policy": "MOVE",
+        "behavior.on.error": "IGNORE",
+        "input.path": "/upload/input",
+        "error.path": "/upload/error",
+        "finished.path": "/upload/finished",
+        "input.file.pattern": "csv-sftp-source.csv",
+        "sftp.username": sftp.server.props["file.system.username"],
+        "sftp.password": sftp.server.props["file.system.password"],
+        "sftp.host": HOST,
+        "sftp.port": str(sftp.port),
+        "kafka.topic": "sftp-testing-topic",
+        "csv.first.row.as.header": "true",
+        "schema.generation.enabled": "true",
+    }
+    task_class = SftpCsvSourceConnector.task_class
+    context = SourceTaskTestContext()
+    task = task_class(task_class.config_class.parse(props), context)
+    task.start()
+    try:
+        records = list(task.poll() or ())
+        assert [record.value for record in records] == [
+            {"id": "1", "first_name": "Salmon"},
+            {"id": "2", "first_name": "Debby"},
+        ]
+        assert task.poll() is None
+        context.offset_storage_reader.keep(records)
+        task.commit()
+    finally:
+        task.stop()
+    assert [path.name for path in (sftp.folder / "upload").rglob("*.csv")] == ["csv-sftp-source.csv"]
+    assert (sftp.folder / "upload" / "finished" / "csv-sftp-source.csv").read_text() == rows
+    assert f"set sftp.host.key={sftp.key.get_fingerprint()}" in caplog.text

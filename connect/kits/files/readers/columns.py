@@ -44,6 +44,7 @@ class ColumnReader:
         quote: str,
         nulls: frozenset[str],
         encoding: str | None,
+        escape: str = "",
     ) -> None:
         self._schema = schema
         self._types = dict(zip(schema.field_names, types, strict=True))
@@ -52,6 +53,7 @@ class ColumnReader:
         self._quote = quote
         self._nulls = nulls
         self._encoding = encoding
+        self._escape = escape.encode()
         self._zoned: dict[str, bool] = {}
         self._has_integers = any(each.name.startswith("int") for each in types)
         before = (delimiter, quote or delimiter, "\n", " ", "\t", "-")
@@ -63,7 +65,7 @@ class ColumnReader:
     def read(self, records: Records) -> Column | None:
         """Return the values of the records; ``None`` if they must be read row by row."""
         data = records.data[: records.consumed]
-        if records.damaged or not self._is_unambiguous(data):
+        if records.damaged or (self._escape and self._escape in data) or not self._is_unambiguous(data):
             return None
         try:
             if self._encoding is not None:

@@ -29,7 +29,9 @@ class Dialect:
         self.delimiter = config.delimiter_of(file_format)
         self.quote = config.quote
         self.encoding = config.encoding
-        self.cut = quoted_cutter(self.delimiter, self.quote, config.record_max_bytes)
+        self.escape = config.escape if self.quote else ""
+        self.cut = quoted_cutter(self.delimiter, self.quote, config.record_max_bytes, self.escape)
+        self._quoted = _quoted_value(self.quote, self.escape)
         # Otherwise the csv module refuses fields longer than 128 KiB.
         csv.field_size_limit(max(csv.field_size_limit(), config.record_max_bytes))
 
@@ -38,6 +40,8 @@ class Dialect:
         if index in records.damaged:
             raise ValueError("a quote is not closed, or a closing quote is followed by other text")
         text = records.raw(index).decode(self.encoding)
+        if self.escape and self.escape in text:
+            text = self._quoted.sub(self._doubled, text)
         if self.quote:
             reader = csv.reader([text], delimiter=self.delimiter, quotechar=self.quote, strict=True)
         else:
@@ -46,6 +50,18 @@ class Dialect:
             return next(reader)
         except csv.Error as error:
             raise ValueError(str(error)) from error
+
+    def _doubled(self, match: re.Match[str]) -> str:
+        """Return a quoted value with doubled quotes in place of escaped ones."""
+        sign, mark = self.escape, self.quote
+        parts = match[0][1:-1].split(sign * 2)
+        return mark + sign.join(part.replace(sign + mark, mark * 2) for part in parts) + mark
+
+
+def _quoted_value(quote: str, escape: str) -> re.Pattern[str]:
+    """Return the pattern of a quoted value with escaped characters."""
+    mark, sign = re.escape(quote), re.escape(escape)
+    return re.compile(rf"{mark}(?:[^{mark}{sign}]++|{sign}[\s\S]|{mark}{mark})*+{mark}" if escape else r"(?!)")
 
 
 class Delimited:
@@ -118,6 +134,7 @@ class Delimited:
             quote=self._dialect.quote,
             nulls=self._nulls,
             encoding=None if config.is_utf8 else config.encoding,
+            escape=self._dialect.escape,
         )
 
 

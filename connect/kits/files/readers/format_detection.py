@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import codecs
+import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from connect.errors import DataError
 from connect.kits.files.readers.bookmark import Bookmark
 from connect.kits.files.readers.content import Content, is_compressed
 from connect.kits.files.readers.delimited import Delimited, Dialect
-from connect.kits.files.readers.layout import JsonLines, Layout, TextLines
+from connect.kits.files.readers.layout import Chunks, JsonLines, JsonValues, Layout, TextLines
 from connect.kits.files.readers.options import FileFormat, ReadingOptions
 from connect.kits.files.readers.records import Records
 
@@ -51,19 +53,45 @@ def file_format(config: ReadingOptions, name: str) -> FileFormat | None:
 def is_read_whole(config: ReadingOptions, name: str) -> bool:
     """Whether a file with that name must be complete before any of it can be read."""
     form = file_format(config, name)
-    return is_compressed(name) or (form is not None and form.is_table)
+    is_whole = form is not None and (form.is_table or (form is FileFormat.BYTES and not config.bytes_chunk_size))
+    return is_compressed(name) or is_whole
 
 
 def open_layout(config: ReadingOptions, content: Content, form: FileFormat) -> Opened | None:
     """Determine how to read a file from its beginning; ``None`` if too little of it has been written yet."""
+    if form is FileFormat.BYTES:
+        return Opened(Chunks(config.bytes_chunk_size), Bookmark(fingerprint=content.fingerprint))
     content.seek(0)
     mark = len(codecs.BOM_UTF8) if config.is_utf8 and content.read(3) == codecs.BOM_UTF8 else 0
-    start = Bookmark(position=mark, fingerprint=content.fingerprint)
+    if form is FileFormat.JSON:
+        return Opened(JsonValues(config.encoding, is_utf8=config.is_utf8), Bookmark(mark, 0, 0, content.fingerprint))
+    start = _after_lines(config, content, mark)
+    if start is None:
+        return None
     if form is FileFormat.TEXT:
         return Opened(TextLines(config.encoding), start)
     if form is FileFormat.JSONL:
         return Opened(JsonLines(config.encoding, is_utf8=config.is_utf8), start)
     return _open_delimited(config, content, form, start)
+
+
+def _after_lines(config: ReadingOptions, content: Content, mark: int) -> Bookmark | None:
+    """Return the place after the lines to pass over; ``None`` if they have not been written yet."""
+    position, left = mark, config.skip_lines
+    content.seek(position)
+    while left:
+        data = content.read(_HEAD_BYTES)
+        ends = [match.end() for match in islice(re.finditer(b"\n", data), left)]
+        left -= len(ends)
+        if not left:
+            position += ends[-1]
+        elif len(data) == _HEAD_BYTES:
+            position += len(data)
+        elif content.is_settled(config.settle_ms / 1000):
+            position, left = position + len(data), 0
+        else:
+            return None
+    return Bookmark(position, 0, config.skip_lines, content.fingerprint)
 
 
 def _open_delimited(config: ReadingOptions, content: Content, form: FileFormat, start: Bookmark) -> Opened | None:
@@ -87,7 +115,8 @@ def _open_delimited(config: ReadingOptions, content: Content, form: FileFormat, 
     layout = Delimited.of(config, dialect, first, content.name)
     if not config.header or not len(records):
         return Opened(layout, start)
-    header = Bookmark(start.position + records.ends[0], 0, records.lines[0], content.fingerprint)
+    lines = (start.line or 0) + records.lines[0]
+    header = Bookmark(start.position + records.ends[0], 0, lines, content.fingerprint)
     return Opened(layout, header)
 
 

@@ -9,11 +9,12 @@ from typing import Any, Final, Protocol
 import orjson
 
 from connect.data import Column, Schema, ValueColumn
-from connect.kits.files.readers.records import Cutter, Records, line_cutter
+from connect.kits.files.readers.records import Cutter, Records, chunk_cutter, json_cutter, line_cutter
 
-__all__ = ["BadRow", "JsonLines", "Layout", "Parsed", "TextLines", "parse_rows"]
+__all__ = ["BadRow", "Chunks", "JsonLines", "JsonValues", "Layout", "Parsed", "TextLines", "parse_rows"]
 
 _STRING: Final = Schema.string()
+_BYTES: Final = Schema.bytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,42 @@ class JsonLines:
 
     def parse(self, records: Records) -> Parsed:
         """Return the values."""
-        if self._encoding is None:
-            try:
-                return Parsed(ValueColumn([orjson.loads(raw) for raw in records.raws()]))
-            except orjson.JSONDecodeError:
-                pass  # Some line is not JSON; reading them one by one tells which.
-        return parse_rows(records, None, lambda index: self._value(records.raw(index)))
+        return _json(records, self._encoding)
 
-    def _value(self, raw: bytes) -> Any:
-        return orjson.loads(raw if self._encoding is None else raw.decode(self._encoding))
+
+class JsonValues:
+    """JSON values follow each other, or are elements of an array. Objects become dicts, without a schema."""
+
+    def __init__(self, encoding: str, *, is_utf8: bool) -> None:
+        self._encoding = None if is_utf8 else encoding
+        self.cut = json_cutter()
+
+    def parse(self, records: Records) -> Parsed:
+        """Return the values."""
+        return _json(records, self._encoding)
+
+
+class Chunks:
+    """A file is one value of bytes, or a row of chunks of one size."""
+
+    def __init__(self, size: int) -> None:
+        self.cut = chunk_cutter(size)
+
+    def parse(self, records: Records) -> Parsed:
+        """Return the bytes."""
+        spans = zip(records.starts, records.ends, strict=True)
+        return Parsed(ValueColumn([records.data[start:end] for start, end in spans], _BYTES))
+
+
+def _json(records: Records, encoding: str | None) -> Parsed:
+    if encoding is None:
+        try:
+            return Parsed(ValueColumn([orjson.loads(raw) for raw in records.raws()]))
+        except orjson.JSONDecodeError:
+            pass  # Some record is not JSON; reading them one by one tells which.
+
+    def value(index: int) -> Any:
+        raw = records.raw(index)
+        return orjson.loads(raw if encoding is None else raw.decode(encoding))
+
+    return parse_rows(records, None, value)

@@ -36,7 +36,9 @@ class FileFormat(StrEnum):
     CSV = "csv"
     TSV = "tsv"
     JSONL = "jsonl"
+    JSON = "json"
     TEXT = "text"
+    BYTES = "bytes"
     AVRO = "avro"
     PARQUET = "parquet"
     ORC = "orc"
@@ -104,7 +106,9 @@ class ReadingOptions(Config):
         default=FileFormat.AUTO,
         importance=HIGH,
         doc="Format of the files. auto decides by the name: .csv, .tsv, .tab, .jsonl, .ndjson, .json, .txt or .log, "
-        "each also with .gz or .zip appended, .avro, .parquet or .orc; other files are skipped with a warning.",
+        "each also with .gz or .zip appended, .avro, .parquet or .orc; other files are skipped with a warning. "
+        "json: JSON values one after the other, on any number of lines, or in an array. bytes: each file is one value, "
+        "or as many as bytes.chunk.size says.",
     )
     header: bool = option(
         default=True,
@@ -143,6 +147,26 @@ class ReadingOptions(Config):
         validator=_one_character_or_none,
         doc="Character around values that contain delimiters, line endings or (doubled) quotes. If empty, there is no "
         "quoting.",
+    )
+    escape: str = option(
+        default="",
+        importance=LOW,
+        validator=_one_character_or_none,
+        doc="Character that, before a quote or before itself within a quoted value of a CSV or TSV file, makes it part "
+        "of the value. Doubled quotes are always read as one.",
+    )
+    skip_lines: int = option(
+        default=0,
+        importance=LOW,
+        validator=at_least(0),
+        doc="Number of lines to pass over at the beginning of each CSV, TSV, text or JSON lines file.",
+    )
+    bytes_chunk_size: int = option(
+        default=0,
+        importance=LOW,
+        validator=at_least(0),
+        doc="With format=bytes, the number of bytes of a value; the last of a file has fewer. With 0 a file is one "
+        "value, which record.max.bytes limits.",
     )
     null_tokens: tuple[str, ...] = option(
         default=(),

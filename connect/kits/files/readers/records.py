@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Final
 
-__all__ = ["Cutter", "Records", "line_cutter", "quoted_cutter"]
+__all__ = ["Cutter", "Records", "chunk_cutter", "json_cutter", "line_cutter", "quoted_cutter"]
 
 _BLANK: Final = (b"\n", b"\r")
 _BLANK_BYTES: Final = 2
@@ -68,7 +68,7 @@ def line_cutter(*, keep_blank: bool) -> Cutter:
     return cut
 
 
-def quoted_cutter(delimiter: str, quote: str, max_bytes: int) -> Cutter:
+def quoted_cutter(delimiter: str, quote: str, max_bytes: int, escape: str = "") -> Cutter:
     """Return a cutter whose records are lines, or several lines if a line ending is inside quotes.
 
     Without a quote character a record is a line. A record whose quotes are broken, or not closed within ``max_bytes``,
@@ -78,7 +78,7 @@ def quoted_cutter(delimiter: str, quote: str, max_bytes: int) -> Cutter:
     if not quote:
         return by_line
     mark = quote.encode()
-    whole, opened = _patterns(delimiter.encode(), mark)
+    whole, opened = _patterns(delimiter.encode(), mark, escape.encode())
 
     def cut(data: bytes, final: bool) -> Records:
         if mark not in data:
@@ -105,14 +105,71 @@ def quoted_cutter(delimiter: str, quote: str, max_bytes: int) -> Cutter:
     return cut
 
 
+def chunk_cutter(size: int) -> Cutter:
+    """Return a cutter whose records have ``size`` bytes, the last one fewer; with 0 there is one, of all bytes."""
+
+    def cut(data: bytes, final: bool) -> Records:
+        if not size:
+            ends = [len(data)] if final and data else []
+        else:
+            ends = list(range(size, len(data) + 1, size))
+            if final and len(data) % size:
+                ends.append(len(data))
+        return Records(data, [0, *ends][:-1], ends, [0] * len(ends), ends[-1] if ends else 0)
+
+    return cut
+
+
+def json_cutter() -> Cutter:
+    """Return a cutter whose records are JSON values with nothing but blanks, or the signs of an array, between them.
+
+    Whether a bracket begins the array that has the records, or a record, is told by what is before it. What is not JSON
+    becomes a record as well, which cannot be parsed.
+    """
+    token = re.compile(rb'"(?:[^"\\]++|\\.)*+(?P<shut>"?+)|[{}\[\],:]|[^\s"{}\[\],:]++', re.DOTALL)
+
+    def cut(data: bytes, final: bool) -> Records:
+        starts: list[int] = []
+        ends: list[int] = []
+        depth, begin, before = 0, 0, b""
+        for match in token.finditer(data):
+            text = match[0][:1]
+            if not depth:
+                begin = match.start()
+                if text in (b",", b"]") or (text == b"[" and before not in (b",", b"[")):
+                    before = text
+                    continue
+            if text in (b"{", b"["):
+                depth += 1
+            elif text in (b"}", b"]"):
+                depth -= 1
+            elif not final and match.end() == len(data) and not match["shut"]:
+                # It may go on.
+                break
+            if depth <= 0:
+                depth, before = 0, b"v"
+                starts.append(begin)
+                ends.append(match.end())
+        if final and depth > 0:
+            starts.append(begin)
+            ends.append(len(data))
+        consumed = len(data) if final else ends[-1] if ends else 0
+        return Records(data, starts, ends, _lines(data, ends), consumed)
+
+    return cut
+
+
 def _lines(data: bytes, ends: list[int]) -> list[int]:
     return list(accumulate(data.count(b"\n", start, end) for start, end in pairwise([0, *ends])))
 
 
-def _patterns(delimiter: bytes, quote: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+def _patterns(delimiter: bytes, quote: bytes, escape: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     """Return the patterns of a complete record, and of the beginning of a record whose last quote is not closed."""
     mark, comma = re.escape(quote), re.escape(delimiter)
     inside = rb"%b[^%b]*+(?:%b%b[^%b]*+)*+" % (mark, mark, mark, mark, mark)
+    if escape and escape != quote:
+        sign = re.escape(escape)
+        inside = rb"%b(?:[^%b%b]++|%b[\s\S]|%b%b)*+" % (mark, mark, sign, sign, mark, mark)
     value = rb"(?:%b%b|[^%b%b\r\n][^%b\r\n]*+|)" % (inside, mark, mark, comma, comma)
     whole = rb"%b(?:%b%b)*+\r?(?:\n|\Z)" % (value, comma, value)
     opened = rb"(?:%b%b)*%b" % (value, comma, inside)
