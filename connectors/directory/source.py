@@ -7,23 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from connect.data import Offset, SourceBatch, SourceRecord
 from connect.errors import ConnectError
+from connect.kits.files.folders.finished_files import Finisher
+from connect.kits.files.folders.folder import Folder
+from connect.kits.files.folders.folder_reader import FolderReader
+from connect.kits.files.folders.listing import Listing, matcher
 from connect.kits.files.readers.bookmark import Bookmark, check_offset
 from connect.kits.files.readers.row_reader import Rows
 from connect.kits.files.readers.visit import FileState, KeptPlace, Reading, source_partition
 from connect.kits.files.systems.system import FileSystem
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.directory.config import DirectorySourceConfig, DirectoryTaskConfig, FinishedAction
-from connectors.directory.finished_files import Finisher
-from connectors.directory.folder import Folder
-from connectors.directory.folder_reader import FolderReader
-from connectors.directory.listing import Listing, matcher
 from connectors.directory.splits import FileSplits
 
 __all__ = ["DirectorySourceConnector", "DirectorySourceTask"]
 
 
 class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
-    """Reads its share of the files, as a :class:`~connectors.directory.folder_reader.FolderReader` does."""
+    """Reads its share of the files, as a :class:`~connect.kits.files.folders.folder_reader.FolderReader` does."""
 
     def start(self) -> None:
         self._reader = FolderReader(folder_of(self.config, self._kept_place), self.context)

@@ -9,14 +9,14 @@ from typing import Final
 
 from connect.data import Offset
 from connect.errors import ConnectError, DataError
+from connect.kits.files.folders.folder import Folder
+from connect.kits.files.folders.task_files import TaskFiles
 from connect.kits.files.readers.bookmark import Bookmark
 from connect.kits.files.readers.content import Content, is_archive, is_compressed, members
 from connect.kits.files.readers.format_detection import file_format
 from connect.kits.files.readers.visit import FileState, source_partition
 from connect.kits.files.systems.system import FileStatus
 from connect.source import OffsetStorageReader
-from connectors.directory.folder import Folder
-from connectors.directory.task_files import TaskFiles
 
 __all__ = ["FileSplits", "divided"]
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from connect.data import Header, Headers, Schema, SourceRecord, timestamp_schema
 from connect.errors import DataError
+from connect.kits.files.folders.folder import RowFault, Shape
 from connect.kits.files.readers.row_reader import Rows
 from connect.kits.files.readers.visit import FileState, source_partition
 from connect.kits.files.systems.system import SourceFile
 from connect.kits.json_text import json_text
-from connectors.directory.folder import RowFault, Shape
 from connectors.directory.spool.config import (
     MetadataLocation,
     SpoolConfig,

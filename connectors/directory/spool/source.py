@@ -8,16 +8,16 @@ from typing import Any, Final, Generic, TypeVar
 
 from connect.data import Offset, SourceBatch, SourceRecord
 from connect.errors import ConfigError, ConnectError
+from connect.kits.files.folders.finished_files import Finisher
+from connect.kits.files.folders.folder import Folder, Shape
+from connect.kits.files.folders.folder_reader import FolderReader
+from connect.kits.files.folders.listing import Listing
 from connect.kits.files.readers.bookmark import Bookmark, check_offset
 from connect.kits.files.readers.visit import KeptPlace, Reading
 from connect.kits.files.systems.address import Address, place_beside
 from connect.kits.files.systems.sftp import SftpSystem
 from connect.kits.files.systems.system import NANOSECONDS, FileSystem, SourceFile
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
-from connectors.directory.finished_files import Finisher
-from connectors.directory.folder import Folder, Shape
-from connectors.directory.folder_reader import FolderReader
-from connectors.directory.listing import Listing
 from connectors.directory.spool.config import (
     CleanupPolicy,
     SftpOptions,
@@ -58,7 +58,7 @@ class _SpoolTask(SourceTask[C], Generic[C]):
 
     A file with a row that cannot be read is moved to ``error.path`` when the rows before it are committed; so a kill
     loses nothing, and a task that is to fail does so after that. Crash points: see
-    :class:`~connectors.directory.folder_reader.FolderReader`.
+    :class:`~connect.kits.files.folders.folder_reader.FolderReader`.
     """
 
     def start(self) -> None:

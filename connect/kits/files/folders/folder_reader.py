@@ -11,12 +11,12 @@ from typing import Final
 
 from connect.data import SourceBatch, SourceRecord
 from connect.errors import DataError, RetriableError
+from connect.kits.files.folders.finished_files import FinishedFile
+from connect.kits.files.folders.folder import Folder, RowFault
+from connect.kits.files.folders.task_files import TaskFiles
 from connect.kits.files.readers.row_reader import Rows
 from connect.kits.files.readers.visit import FileState, Visit, source_partition
 from connect.source import SourceTaskContext
-from connectors.directory.finished_files import FinishedFile
-from connectors.directory.folder import Folder, RowFault
-from connectors.directory.task_files import TaskFiles
 
 __all__ = ["FolderReader"]
 

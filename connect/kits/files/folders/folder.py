@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from connect.data import SourceBatch, SourceRecord
 from connect.errors import DataError
+from connect.kits.files.folders.finished_files import Finisher
+from connect.kits.files.folders.listing import Listing
 from connect.kits.files.readers.row_reader import Rows
 from connect.kits.files.readers.visit import FileState, Reading
-from connectors.directory.finished_files import Finisher
-from connectors.directory.listing import Listing
 
 __all__ = ["Folder", "RowFault", "Shape"]
 

@@ -7,11 +7,11 @@ import time
 from typing import Final
 
 from connect.errors import MissingError
+from connect.kits.files.folders.folder import Folder
 from connect.kits.files.readers.content import is_archive
 from connect.kits.files.readers.format_detection import file_format, is_read_whole
 from connect.kits.files.readers.visit import FileState
 from connect.kits.files.systems.system import SourceFile
-from connectors.directory.folder import Folder
 
 __all__ = ["TaskFiles"]
 
