@@ -90,7 +90,7 @@ def _is_aivens(props: Mapping[str, object]) -> bool:
     if props.get("format.class"):
         return False
     name = str(props.get("connector.class") or "")
-    by_name = name.startswith("io.aiven.") or name.startswith("AivenKafkaConnect")
+    by_name = name.startswith(("io.aiven.", "AivenKafkaConnect"))
     return by_name or bool(props.get("format.output.type")) or any(props.get(key) for key in _OF_AIVEN)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
 from connect.config import HIGH, LOW, MEDIUM, Config, at_least, between, list_values, matches, option
@@ -138,8 +138,8 @@ class FormatOptions(Config):
         importance=MEDIUM,
         group=_FORMAT,
         doc=(
-            "In place of format.class: records as Aiven's sinks write them, with the parts in format.output.fields. csv "
-            "(without a header), json (an array per file), jsonl, parquet or avro."
+            "In place of format.class: records as Aiven's sinks write them, with the parts in format.output.fields. "
+            "csv (without a header), json (an array per file), jsonl, parquet or avro."
         ),
     )
     format_output_fields: tuple[str, ...] = option(
@@ -217,22 +217,16 @@ class FormatOptions(Config):
 
     def _format(self, name: str) -> FileFormat:
         whole: tuple[Compression, int] = (self.compression, self.s3_compression_level)
-        match _simple(name):
-            case "AvroFormat":
-                return AvroFormat(self.avro_codec, self._avro)
-            case "JsonFormat":
-                return JsonFormat(*whole, numeric_decimals=self.json_decimal_format.upper() == "NUMERIC")
-            case "ParquetFormat":
-                return ParquetFormat(self.parquet_codec)
-            case "ByteArrayFormat":
-                return ByteArrayFormat(*whole, self.format_bytearray_extension, self._separator)
-            case "StringFormat":
-                return StringFormat(*whole)
-            case "CsvFormat":
-                return CsvFormat(*whole)
-            case "OrcFormat":
-                return OrcFormat(self.orc_codec)
-        raise ConfigError("format.class", name, f"Use one of {', '.join(FORMATS)}.")
+        makers: Mapping[str, Callable[[], FileFormat]] = {
+            "AvroFormat": lambda: AvroFormat(self.avro_codec, self._avro),
+            "JsonFormat": lambda: JsonFormat(*whole, numeric_decimals=self.json_decimal_format.upper() == "NUMERIC"),
+            "ParquetFormat": lambda: ParquetFormat(self.parquet_codec),
+            "ByteArrayFormat": lambda: ByteArrayFormat(*whole, self.format_bytearray_extension, self._separator),
+            "StringFormat": lambda: StringFormat(*whole),
+            "CsvFormat": lambda: CsvFormat(*whole),
+            "OrcFormat": lambda: OrcFormat(self.orc_codec),
+        }
+        return makers[_simple(name)]()
 
     def _output_format(self, kind: str) -> FileFormat:
         """Return a format whose files have no ending but that of their compression."""

@@ -97,8 +97,8 @@ class _RotationOptions(Config):
         default="NONE",
         importance=HIGH,
         group=_ROTATION,
-        doc="What a change of schema does. NONE: each schema has files of its own. BACKWARD, FULL: a newer version ends "
-        "the files, records of an older one are projected to it. FORWARD: the other way round.",
+        doc="What a change of schema does. NONE: each schema has files of its own. BACKWARD, FULL: a newer version "
+        "ends the files, records of an older one are projected to it. FORWARD: the other way round.",
     )
 
 

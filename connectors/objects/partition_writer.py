@@ -10,7 +10,7 @@ import logging
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from connect.data import Constant, Schema, SinkBatch, SinkRecord, TopicPartition
@@ -32,7 +32,7 @@ from connectors.objects.placing import TOMBSTONE, Placing, strands_of
 from connectors.objects.record_views import RecordView
 from connectors.objects.schema_changes import Change, SchemaChanges, projected
 
-__all__ = ["BusyError", "PartitionWriter", "Plan"]
+__all__ = ["BusyError", "PartitionWriter", "Plan", "staging_of"]
 
 _log = logging.getLogger(__name__)
 _EARLY_PART_BYTES: Final = 5 << 20
@@ -100,6 +100,8 @@ class PartitionWriter:
         self.cuts = cuts
         self.is_ready = False
         self._plan = plan
+        own = replace(plan.uploads.settings, staging=staging_of(plan, partition))
+        self._uploads = replace(plan.uploads, settings=own)
         self._open: _OpenSpan | None = None
         self._publishing: _Publishing | None = None
         self._position: int | None = None
@@ -342,8 +344,8 @@ class PartitionWriter:
             plan.placing.path(place, topic, partition, offset, view.infix, view.format.extension) for view in views
         ]
         if plan.placing.by_key:
-            return KeyFile(plan.uploads, views[0], paths[0])
-        return FileGroup(plan.uploads, views, batch, paths)
+            return KeyFile(self._uploads, views[0], paths[0])
+        return FileGroup(self._uploads, views, batch, paths)
 
     def _report(self, record: SinkRecord, error: DataError) -> None:
         if record.original_offset > self._reported:
@@ -452,6 +454,11 @@ class PartitionWriter:
                 if group.held >= _EARLY_PART_BYTES:
                     group.send_early(_EARLY_PART_BYTES)
             self._held = self._open.held
+
+
+def staging_of(plan: Plan, partition: TopicPartition) -> str:
+    """Return the folder for files of a partition that have not got their names yet, where the store needs one."""
+    return f"{plan.uploads.settings.staging}/{partition.topic}/{partition.partition}"
 
 
 def _publish(cuts: Cuts, cut: Cut | None, groups: Sequence[FileGroup | KeyFile], threads: Executor) -> None:

@@ -20,7 +20,7 @@ from connect.kits.objects.uploads import discard_uploads
 from connect.sink import SinkTask
 from connectors.objects.cuts import Cuts
 from connectors.objects.open_files import Uploads
-from connectors.objects.partition_writer import BusyError, PartitionWriter, Plan
+from connectors.objects.partition_writer import BusyError, PartitionWriter, Plan, staging_of
 from connectors.objects.placing import placing_of
 from connectors.objects.record_views import views_of
 from connectors.objects.schema_changes import SchemaChanges
@@ -143,20 +143,20 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
 
     def _clean(self, topic: str, partitions: Collection[int]) -> None:
         """Discard the uploads that a killed task of these partitions left."""
-        placing, settings = self._plan.placing, self._plan.uploads.settings
+        placing = self._plan.placing
         try:
             count = discard_uploads(
                 self._store,
                 placing.folder(topic),
-                settings.staging,
+                [staging_of(self._plan, TopicPartition(topic, number)) for number in partitions],
                 lambda path: any(placing.is_of(path, topic, number) for number in partitions),
             )
         except RetriableError:
             raise
         except ConnectError as error:
             _log.warning(
-                "Incomplete uploads of earlier runs cannot be looked for, and may cost something until a lifecycle rule "
-                "removes them: %s",
+                "Incomplete uploads of earlier runs cannot be looked for, and may cost something until a lifecycle "
+                "rule removes them: %s",
                 error,
             )
             return
@@ -254,7 +254,8 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         if reporter is None:
             raise ConnectError(
                 f"The record at offset {record.original_offset} of {record.original_topic}-{record.original_partition} "
-                f"cannot be written: {error} To leave out such records, set errors.tolerance=all and a dead letter queue."
+                f"cannot be written: {error} To leave out such records, set errors.tolerance=all and a dead letter "
+                "queue."
             ) from error
         reporter.report(record, error)
 

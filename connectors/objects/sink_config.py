@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from connect.config import HIGH, LOW, MEDIUM, ConfigValue, Long, Password, at_least, between, matches, option
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
-from connect.internals.extras import missing_extra
 from connect.hosts import HostDeniedError
+from connect.internals.extras import missing_extra
 from connect.kits.objects.azure import AzureBlobs
 from connect.kits.objects.azure_account import AzureAccount
 from connect.kits.objects.gcs import GoogleObjects
@@ -489,8 +489,8 @@ class FolderSinkConfig(ObjectSinkConfig):
     store_url: str = option(
         importance=HIGH,
         group=_STORE,
-        doc="The folder that has that of topics.dir: a path or a file: URL, of a local disk or a mounted file system. A "
-        "relative path starts at the worker's working directory.",
+        doc="The folder that has that of topics.dir: a path or a file: URL, of a local disk or a mounted file system. "
+        "A relative path starts at the worker's working directory.",
     )
 
     def store_mistakes(self) -> Iterable[ConfigError]:

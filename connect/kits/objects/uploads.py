@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -53,7 +53,7 @@ def begin_upload(store: Any, path: str, settings: UploadSettings) -> Upload:
     raise TypeError(f"{type(store).__name__} takes no uploads")
 
 
-def discard_uploads(store: Any, folder: str, staging: str, is_ours: Callable[[str], bool]) -> int:
+def discard_uploads(store: Any, folder: str, stagings: Iterable[str], is_ours: Callable[[str], bool]) -> int:
     """Discard what a killed process has left, and return how many uploads that were.
 
     ``is_ours`` tells by the path of an object whether its upload may be discarded. Google's and Azure's services keep
@@ -66,8 +66,10 @@ def discard_uploads(store: Any, folder: str, staging: str, is_ours: Callable[[st
                 store.abort(path, upload)
             return len(found)
         case LocalFiles():
-            left = len(store.names(staging))
-            store.remove_tree(staging)
+            left = 0
+            for staging in stagings:
+                left += len(store.names(staging))
+                store.remove_tree(staging)
             return left
     return 0
 

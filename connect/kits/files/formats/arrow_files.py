@@ -45,7 +45,7 @@ class _ArrowFormat:
             )
         return _TableWriter(lambda layout: self._opened(ByteSink(sink), layout), schema)
 
-    def _opened(self, sink: ByteSink, layout: Any) -> Any:
+    def _opened(self, sink: Any, layout: Any) -> Any:
         raise NotImplementedError
 
 
@@ -58,11 +58,12 @@ class ParquetFormat(_ArrowFormat):
         """The end of the names of files, which names the codec."""
         return f"{_PARQUET_EXTENSIONS[self.codec]}.parquet"
 
-    def _opened(self, sink: ByteSink, layout: Any) -> Any:
+    def _opened(self, sink: Any, layout: Any) -> Any:
         import pyarrow.parquet as pq  # noqa: PLC0415 - loaded only where files are written
 
         try:
-            return pq.ParquetWriter(sink, layout, compression=self.codec)
+            codec: Any = self.codec
+            return pq.ParquetWriter(sink, layout, compression=codec)
         except NotImplementedError as error:
             raise SchemaError(f"Parquet cannot hold these columns: {error}") from error
 
@@ -76,7 +77,7 @@ class OrcFormat(_ArrowFormat):
         """The end of the names of files."""
         return ".orc"
 
-    def _opened(self, sink: ByteSink, layout: Any) -> Any:  # noqa: ARG002
+    def _opened(self, sink: Any, layout: Any) -> Any:  # noqa: ARG002
         from pyarrow import orc  # noqa: PLC0415 - loaded only where files are written
 
         compression: Any = {"none": "uncompressed"}.get(self.codec, self.codec)

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final, Literal, Protocol
 
-__all__ = ["COMPRESSION_EXTENSIONS", "Compression", "CompressedSink", "compressed"]
+__all__ = ["COMPRESSION_EXTENSIONS", "CompressedSink", "Compression", "compressed"]
 
 Compression = Literal["none", "gzip", "snappy", "zstd"]
 COMPRESSION_EXTENSIONS: Final = {"none": "", "gzip": ".gz", "snappy": ".snappy", "zstd": ".zst"}
@@ -76,7 +76,7 @@ class _Gzip:
 class _Blocks:
     """Compresses blocks of one size on their own: frames of Zstandard, or blocks as xerial's Snappy frames them."""
 
-    def __init__(self, sink: Callable[[bytes], object], kind: str) -> None:
+    def __init__(self, sink: Callable[[bytes], object], kind: Literal["snappy", "zstd"]) -> None:
         import pyarrow as pa  # noqa: PLC0415 - only where it is needed
 
         self._sink = sink

@@ -18,6 +18,7 @@ from connect.kits.files.formats.json_values import json_encoder
 __all__ = ["CsvFormat", "csv_cell"]
 
 _SPECIAL: Final = re.compile(r'[",\r\n]')
+_QUOTE: Final = '"'
 _any_json: Final = json_encoder(None, numeric_decimals=True)
 
 
@@ -100,19 +101,20 @@ def _line(names: Sequence[str], value: Any) -> str:
 
 def csv_cell(value: Any) -> str:
     """Return the text of a value as a cell, in quotes where it needs them."""
-    match value:
-        case None:
-            return ""
-        case str():
-            return f'"{value.replace(chr(34), chr(34) * 2)}"' if not value or _SPECIAL.search(value) else value
-        case bool():
-            return "true" if value else "false"
-        case bytes() | bytearray() | memoryview():
-            return base64.b64encode(bytes(value)).decode()
-        case Decimal():
-            return format(value, "f")
-        case dt.datetime() | dt.date() | dt.time():
-            return value.isoformat()
-        case int() | float():
-            return str(value)
-    return csv_cell(_any_json([value])[0].decode().rstrip("\n"))
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        make = next((make for kind, make in _TEXTS if isinstance(value, kind)), None)
+        if make is not None:
+            return make(value)
+        value = _any_json([value])[0].decode().rstrip("\n")
+    return f'"{value.replace(_QUOTE, _QUOTE * 2)}"' if not value or _SPECIAL.search(value) else value
+
+
+_TEXTS: Final[Sequence[tuple[Any, Callable[[Any], str]]]] = (
+    (bool, lambda value: "true" if value else "false"),
+    ((int, float), str),
+    ((bytes, bytearray, memoryview), lambda value: base64.b64encode(bytes(value)).decode()),
+    (Decimal, lambda value: format(value, "f")),
+    ((dt.date, dt.time), lambda value: value.isoformat()),
+)

@@ -88,22 +88,10 @@ def _written_out(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """Return what stands for a value that orjson does not know, and of which no schema says more."""
-    match value:
-        case bytes() | bytearray() | memoryview():
-            return _base64(value)
-        case Decimal():
-            return _number(value)
-        case dt.datetime():
-            return milliseconds_from_timestamp(value)
-        case dt.date():
-            return days_from_date(value) * _DAY_MS
-        case dt.time():
-            return milliseconds_from_time(value)
-        case Mapping():
-            return dict(value)
-        case Sequence():
-            return list(value)
-    raise TypeError(f"a {type(value).__name__} has no form in JSON")
+    make = next((make for kind, make in _UNTYPED if isinstance(value, kind)), None)
+    if make is None:
+        raise TypeError(f"a {type(value).__name__} has no form in JSON")
+    return make(value)
 
 
 def _base64(value: Any) -> str:
@@ -134,26 +122,15 @@ def _node(schema: Schema, numeric: bool) -> _Node | None:
 
 
 def _by_schema(schema: Schema, numeric: bool) -> _Node | None:
-    match schema.name:
-        case name if name == DECIMAL_NAME:
-            scale = decimal_scale(schema)
-            return _number if numeric else lambda value: _base64(unscaled_from_decimal(value, scale))
-        case name if name == DATE_NAME:
-            return days_from_date
-        case name if name == TIME_NAME:
-            return milliseconds_from_time
-        case name if name == TIMESTAMP_NAME:
-            return milliseconds_from_timestamp
-    match schema.type:
-        case Type.BYTES:
-            return _base64
-        case Type.ARRAY:
-            return _array(schema, numeric)
-        case Type.MAP:
-            return _map(schema, numeric)
-        case Type.STRUCT:
-            return _struct(schema, numeric)
-    return None
+    if schema.name == DECIMAL_NAME:
+        scale = decimal_scale(schema)
+        return _number if numeric else lambda value: _base64(unscaled_from_decimal(value, scale))
+    if (of_time := _TIMES.get(schema.name or "")) is not None:
+        return of_time
+    if schema.type is Type.BYTES:
+        return _base64
+    make = _NESTED.get(schema.type)
+    return None if make is None else make(schema, numeric)
 
 
 def _array(schema: Schema, numeric: bool) -> _Node | None:
@@ -173,7 +150,7 @@ def _map(schema: Schema, numeric: bool) -> _Node | None:
     return lambda values: [[(key or keep)(name), (item or keep)(value)] for name, value in values.items()]
 
 
-def _struct(schema: Schema, numeric: bool) -> _Node:
+def _struct(schema: Schema, numeric: bool) -> _Node | None:
     names = schema.field_names
     made = ((field.name, _node(field.schema, numeric)) for field in schema.fields)
     changed = [(name, node) for name, node in made if node is not None]
@@ -189,3 +166,24 @@ def _struct(schema: Schema, numeric: bool) -> _Node:
         return fields
 
     return node
+
+
+_TIMES: Final[Mapping[str, _Node]] = {
+    DATE_NAME: days_from_date,
+    TIME_NAME: milliseconds_from_time,
+    TIMESTAMP_NAME: milliseconds_from_timestamp,
+}
+_NESTED: Final[Mapping[Type, Callable[[Schema, bool], _Node | None]]] = {
+    Type.ARRAY: _array,
+    Type.MAP: _map,
+    Type.STRUCT: _struct,
+}
+_UNTYPED: Final[Sequence[tuple[Any, _Node]]] = (
+    ((bytes, bytearray, memoryview), _base64),
+    (Decimal, _number),
+    (dt.datetime, milliseconds_from_timestamp),
+    (dt.date, lambda value: days_from_date(value) * _DAY_MS),
+    (dt.time, milliseconds_from_time),
+    (Mapping, dict),
+    (Sequence, list),
+)
