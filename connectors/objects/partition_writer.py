@@ -177,6 +177,8 @@ class PartitionWriter:
             if admission.stop > first:
                 opened.span.last_ms = now_ms
                 self._write(opened, batch.slice(first, admission.stop), rows, first)
+            if reason is Reason.RECORDS and not _is_full(rules, opened.span):
+                reason = None
             first = admission.stop
             if first < len(batch):
                 self._position = rows.offsets[first]
@@ -245,7 +247,7 @@ class PartitionWriter:
         times = self._plan.times
         if times.by_clock:
             return Constant(now_ms, len(batch))
-        needed = self._plan.rules.time_ms is not None or not _is_default(self._plan.placing)
+        needed = self._plan.rules.time_ms is not None or self._plan.placing.by_time
         return times.of(batch.value.values(), batch.timestamps) if needed else Constant(0, len(batch))
 
     def _places(self, batch: SinkBatch, times: Sequence[Any]) -> Sequence[str | DataError]:
@@ -306,6 +308,8 @@ class PartitionWriter:
             if len(batch) == 1:
                 (record,) = batch
                 self._report(record, error)
+                # It does not count for flush.size.
+                opened.span.strands[strand].records -= 1
                 return
             for at in range(len(batch)):
                 self._write_file(opened, strand, place, batch.slice(at, at + 1))
@@ -488,6 +492,11 @@ def _from(batch: SinkBatch, position: int) -> SinkBatch:
     return batch.slice(first, len(batch))
 
 
+def _is_full(rules: RotationRules, span: Span) -> bool:
+    """Whether a file has the records of flush.size, without those that were given up."""
+    return any(strand.records >= (rules.records or 0) for strand in span.strands.values())
+
+
 def _window(rows: Rows, stop: int) -> Rows:
     return Rows(rows.offsets[:stop], rows.strands[:stop], rows.places[:stop], rows.times[:stop])
 
@@ -495,7 +504,3 @@ def _window(rows: Rows, stop: int) -> Rows:
 def _place_at(cut: Cut, offset: int) -> str:
     at = bisect_right([start for start, _ in cut.places], offset) - 1
     return cut.places[max(at, 0)][1]
-
-
-def _is_default(placing: Placing) -> bool:
-    return not placing.by_clock and getattr(getattr(placing, "partitioner", None), "folders", None) is None

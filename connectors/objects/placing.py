@@ -10,7 +10,7 @@ from connect.data import Constant, SinkBatch
 from connect.errors import DataError
 from connect.kits.files.name_template import NameTemplate
 from connect.kits.files.names import FileNames, escaped
-from connect.kits.files.partitioners import Partitioner, partitioner_of
+from connect.kits.files.partitioners import Partitioner, TimePartitioner, partitioner_of
 from connectors.objects.sink_config import ObjectSinkConfig
 
 __all__ = ["TOMBSTONE", "FolderPlacing", "Placing", "TemplatePlacing", "placing_of"]
@@ -29,6 +29,10 @@ class Placing(Protocol):
     @property
     def by_clock(self) -> bool:
         """Whether places depend on when a record comes."""
+
+    @property
+    def by_time(self) -> bool:
+        """Whether places depend on the times of records."""
 
     @property
     def by_key(self) -> bool:
@@ -63,6 +67,11 @@ class FolderPlacing:
     def by_clock(self) -> bool:
         """Whether the partitioner goes by the clock."""
         return self.partitioner.by_clock
+
+    @property
+    def by_time(self) -> bool:
+        """Whether the partitioner goes by time."""
+        return isinstance(self.partitioner, TimePartitioner)
 
     def places(self, batch: SinkBatch, partition: int, times: Sequence[Any]) -> Sequence[str | DataError]:
         """Return the folders of records."""
@@ -133,6 +142,11 @@ class TemplatePlacing:
     def by_clock(self) -> bool:
         """Whether names have the time by the clock."""
         return self.template.has_time and not self.by_event
+
+    @property
+    def by_time(self) -> bool:
+        """Whether names have a time."""
+        return self.template.has_time
 
     @property
     def by_key(self) -> bool:

@@ -95,7 +95,11 @@ def _envelope_view(options: FormatOptions) -> RecordView:
     numeric = options.json_decimal_format.upper() == "NUMERIC"
     if kind in ("json", "jsonl"):
         return RecordView(
-            "", options.value_format(), lambda batch: _json_envelopes(batch, fields, bare, numeric=numeric), schema_key
+            "",
+            options.value_format(),
+            lambda batch: _json_envelopes(batch, fields, bare, numeric=numeric),
+            # The parts of an envelope are encoded by their schemas before.
+            lambda batch: None if bare is None else schema_key(batch),
         )
     return RecordView("", options.value_format(), lambda batch: _structs(batch, fields, bare), schema_key)
 
