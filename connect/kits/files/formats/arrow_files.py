@@ -119,9 +119,10 @@ class _TableWriter:
                 f"A value of Arrow's type {array.type} has no columns: use a converter that makes structs, or "
                 "AvroFormat or JsonFormat."
             )
-        table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)])
+        rows = pa.RecordBatch.from_struct_array(array)
         if self._schema is not None:
-            return table.cast(self._layout)
+            return pa.Table.from_batches([rows]).cast(self._layout)
+        table = pa.Table.from_batches([rows])
         if not table.num_columns:
             raise DataError("A value without any field has no columns.")
         try:
@@ -152,7 +153,22 @@ def _layout(schema: Schema) -> Any:
 
     if not schema.fields:
         raise SchemaError("A struct without any field has no columns for the file: use AvroFormat or JsonFormat.")
-    return arrow_schema(schema)
+    return arrow_schema(_relaxed(schema, below_optional=False))
+
+
+def _relaxed(schema: Schema, *, below_optional: bool) -> Schema:
+    """Return a schema in which what is below an optional part is optional, too.
+
+    Where the part is null, so is what is below it, and Arrow's writers refuse that in a required column.
+    """
+    optional = schema.optional or below_optional
+    fields = {field.name: _relaxed(field.schema, below_optional=optional) for field in schema.fields}
+    items = schema.value_schema
+    return schema.replace(
+        optional=optional,
+        fields=fields,
+        value_schema=None if items is None else _relaxed(items, below_optional=optional),
+    )
 
 
 def _with_layout(table: Any, layout: Any) -> Any:
