@@ -21,11 +21,15 @@ from typing import Any, Final
 import fastavro
 import pyarrow.parquet as pq
 import pytest
+from confluent_kafka.admin import NewTopic
 
 from connect.internals.crash import CRASH_POINT_VARIABLE
+from equipment.brokers.topics import admin_client, ordered_producer
 from equipment.scripts import object_sink_run
 from equipment.scripts.object_sink_run import value_of
 from equipment.stores.object_targets import ObjectTarget, object_target
+from equipment.waiting import wait_until
+from equipment.workers.standalone import StandaloneWorker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(1800)]
 
@@ -166,9 +170,51 @@ def test_kills_at_random(target: ObjectTarget, tmp_path: Path, mode: str) -> Non
     chance, killed = random.Random(seed), 0
     print(f"SLUICE_OBJECT_SEED={seed}")
     sink = Sink(target, tmp_path, mode)
-    for _ in range(KILLS // len(MODES)):
-        killed += sink.kill_after(chance.random() * 0.6) == -signal.SIGKILL
+    for _ in range(-(-KILLS // len(MODES))):
+        sink.order["pause"] = 0.01
+        killed += sink.kill_after(chance.random() * 0.3) == -signal.SIGKILL
         counts = Counter(sink.numbers())
         assert [number for number, count in counts.items() if count > 1] == []
+    del sink.order["pause"]
     sink.check()
     print(f"{target.kind} {mode}: killed {killed} times at random, {RECORDS} records once")
+
+
+def test_kills_of_a_worker(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    """With Kafka, and a worker that is killed with all its processes: records once, and offsets behind them."""
+    admin = admin_client(bootstrap)
+    admin.create_topics([NewTopic(topic, 3, 1)])[topic].result()
+    producer = ordered_producer(bootstrap)
+    worker = StandaloneWorker(tmp_path, bootstrap, offset_flush_interval_ms="700")
+    worker.connector(
+        "files",
+        **{
+            "connector.class": "FolderSink",
+            "topics": topic,
+            "store.url": str(tmp_path / "store"),
+            "format.class": "JsonFormat",
+            "rotate.schedule.interval.ms": "250",
+            "value.converter": "JsonConverter",
+            "value.converter.schemas.enable": "false",
+            "consumer.override.auto.offset.reset": "earliest",
+        },
+    )
+    folder = tmp_path / "store/topics" / topic
+
+    def found() -> Counter[int]:
+        lines = (line for file in folder.rglob("*.json") for line in file.read_text().splitlines())
+        return Counter(json.loads(line)["id"] for line in lines)
+
+    try:
+        for kill in range(4):
+            for number in range(kill * 500, kill * 500 + 500):
+                producer.produce(topic, json.dumps({"id": number}).encode(), partition=number % 3)
+            assert producer.flush(30) == 0
+            worker.start()
+            wait_until("files", lambda expected=kill * 500 + 1: len(found()) >= expected, seconds=60)  # type: ignore[misc]
+            worker.kill()
+        worker.start()
+        wait_until("all records", lambda: len(found()) == 2000, seconds=60)
+    finally:
+        worker.close()
+    assert set(found().values()) == {1}

@@ -65,6 +65,7 @@ def main(order: dict[str, Any]) -> None:
         if not _put(run):
             run.context.wait(0.005)
         batches += 1
+        run.context.wait(order.get("pause", 0.0))
         if batches % COMMIT_EVERY == 0 or run.at_end:
             run.commit()
             _store(file, log.committed)
