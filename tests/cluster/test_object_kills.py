@@ -154,7 +154,9 @@ def _values(path: str, data: bytes) -> Sequence[Mapping[str, Any]]:
 @pytest.mark.parametrize("mode", MODES if KILLS else ["clock"])
 def test_kills_at_named_points(target: ObjectTarget, tmp_path: Path, mode: str) -> None:
     sink = Sink(target, tmp_path, mode)
-    points = POINTS if mode in WITH_CUTS else [point for point in POINTS if "cut" not in point]
+    points = POINTS if mode == "clock" else [point.partition(":")[0] for point in POINTS]
+    if mode not in WITH_CUTS:
+        points = [point for point in points if "cut" not in point]
     for point in points:
         ended = sink.run(point)
         print(f"{target.kind} {mode}: {point} -> {ended}")
