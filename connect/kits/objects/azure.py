@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
+from connect.kits.http.retries import retry_after
 from connect.kits.objects.azure_account import AzureAccount
 from connect.kits.objects.entry import ObjectEntry
 from connect.kits.objects.ranges import open_ranges
@@ -232,13 +234,24 @@ class AzureBlobs:
         Raises :class:`FileExistsError` if the blob exists, :class:`FileNotFoundError` if the blocks no longer exist.
         """
         from azure.core import MatchConditions  # noqa: PLC0415 - as the client
-        from azure.storage.blob import BlobBlock  # noqa: PLC0415
+
+        self._commit(path, upload, parts, match_condition=MatchConditions.IfMissing)
+
+    def commit(self, path: str, upload: str, parts: Sequence[str]) -> None:
+        """Create or replace a blob; as :meth:`commit_if_absent` otherwise."""
+        self._commit(path, upload, parts)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace a blob."""
+        with self._errors(path):
+            self._blob(path).upload_blob(data, overwrite=True)
+
+    def _commit(self, path: str, upload: str, parts: Sequence[str], **conditions: Any) -> None:
+        from azure.storage.blob import BlobBlock  # noqa: PLC0415 - as the client
 
         blocks = [BlobBlock(_block(upload, part)) for part in parts]
         with self._errors(path):
-            self._blob(path).commit_block_list(
-                blocks, metadata={_WRITTEN_BY: upload}, match_condition=MatchConditions.IfMissing
-            )
+            self._blob(path).commit_block_list(blocks, metadata={_WRITTEN_BY: upload}, **conditions)
 
     # -- requests --------------------------------------------------------------------------------------------
 
@@ -315,7 +328,10 @@ class AzureBlobs:
             )
         told = f"A request for {path} in container {self._name} failed ({code or status})."
         if status in {408, 429} or status >= 500:
-            return RetriableError(told)
+            headers = getattr(error.response, "headers", None) or {}
+            return RetriableError(
+                told, retry_after=retry_after({"retry-after": headers.get("Retry-After", "")}, time.time())
+            )
         return ConnectError(f"{told} Check store.url and azblob.endpoint.")
 
 

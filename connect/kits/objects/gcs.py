@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
+from connect.kits.http.retries import retry_after
 from connect.kits.objects.entry import ObjectEntry
 from connect.kits.objects.ranges import open_ranges
 
@@ -223,6 +225,18 @@ class GoogleObjects:
                 if rest is None:
                     return
 
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an object."""
+        with self._errors(path, of_bucket=True):
+            self._blob(path).upload_from_string(data, "application/octet-stream", retry=self._again)
+
+    def append(self, writer: Any, path: str, data: bytes, *, ends: bool) -> None:
+        """Send bytes to a file of :meth:`writer`; it exists when its last ones were sent."""
+        with self._errors(path, of_bucket=True):
+            writer.write(data)
+            if ends:
+                writer.close()
+
     def writer(self, path: str) -> Any:
         """A file that is sent in chunks, and exists once it is closed."""
         return self._blob(path).open("wb", chunk_size=_CHUNK, ignore_flush=True, retry=self._again)
@@ -315,7 +329,11 @@ class GoogleObjects:
                 "roles/storage.objectUser on the bucket (docs/spark/stores.md lists what it must permit)."
             )
         if code in {408, 409, 429} or code >= 500:
-            return RetriableError(self._told(path, code))
+            headers = getattr(error.response, "headers", None) or {}
+            return RetriableError(
+                self._told(path, code),
+                retry_after=retry_after({"retry-after": headers.get("Retry-After", "")}, time.time()),
+            )
         return ConnectError(f"{self._told(path, code)} Check store.url and gcs.endpoint.")
 
     def _told(self, path: str, code: int) -> str:
