@@ -188,11 +188,6 @@ class AzureBlobs:
         with self._errors(path):
             self._blob(target).upload_blob(self._blob(path).download_blob().chunks(), overwrite=True)
 
-    def put(self, path: str, data: bytes) -> None:
-        """Create or replace a blob."""
-        with self._errors(path):
-            self._blob(path).upload_blob(data, overwrite=True)
-
     def names(self, path: str) -> list[str]:
         """List the names directly in a folder."""
         start = self._key(f"{path}/" if path else "")

@@ -198,11 +198,6 @@ class GoogleObjects:
         self.remove(target)
         self.copy_if_absent(path, target)
 
-    def put(self, path: str, data: bytes) -> None:
-        """Create or replace an object."""
-        with self._errors(path, of_bucket=True):
-            self._blob(path).upload_from_string(data, "application/octet-stream", retry=self._again)
-
     def names(self, path: str) -> list[str]:
         """List the names directly in a folder."""
         prefix = self._key(f"{path}/" if path else "")

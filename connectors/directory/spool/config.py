@@ -397,8 +397,8 @@ class SpoolCsvConfig(SpoolSchemaConfig):
             mistakes = list(self.reading.reading_mistakes())
         except ConfigError as error:
             mistakes = [error]
-        for error in mistakes:
-            yield ConfigRuleError(f"The options of CSV do not go together: {error}", "csv.separator.char")
+        for mistake in mistakes:
+            yield ConfigRuleError(f"The options of CSV do not go together: {mistake}", "csv.separator.char")
 
     def reading_props(self) -> Mapping[str, str]:
         """Return the options of CSV under their own names."""

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from connect.data import SourceBatch, SourceRecord
 from connect.errors import DataError, RetriableError
@@ -15,14 +15,38 @@ from connect.kits.files.folders.finished_files import FinishedFile
 from connect.kits.files.folders.folder import Folder, RowFault
 from connect.kits.files.folders.task_files import TaskFiles
 from connect.kits.files.readers.row_reader import Rows
-from connect.kits.files.readers.visit import FileState, Visit, source_partition
+from connect.kits.files.readers.visit import FileState, Visit
+from connect.kits.files.systems.system import SourceFile
 from connect.source import SourceTaskContext
 
-__all__ = ["FolderReader"]
+__all__ = ["FilesToRead", "FolderReader"]
 
 _HALTING_SECONDS: Final = 0.2
 
 _log = logging.getLogger(__name__)
+
+
+class FilesToRead(Protocol):
+    """Finds the files with something to read."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the last scan found only some of the files that are there, and the next call goes on with others."""
+
+    def to_read(self) -> list[FileState]:
+        """Return files to read now, in order."""
+
+    def complete(self, state: FileState) -> None:
+        """Take note that a file was read to its end."""
+
+    def forget(self, file: SourceFile) -> None:
+        """Forget a file that was moved or deleted."""
+
+    def is_drained(self) -> bool:
+        """Whether at the last scan every file had been read to its end."""
+
+    def remaining(self) -> Mapping[str, int]:
+        """Return what is left to read, by unit."""
 
 
 class FolderReader:
@@ -35,10 +59,10 @@ class FolderReader:
     before that the next start finds the bad row again.
     """
 
-    def __init__(self, folder: Folder, context: SourceTaskContext) -> None:
+    def __init__(self, folder: Folder, context: SourceTaskContext, files: FilesToRead | None = None) -> None:
         self._folder = folder
         self._context = context
-        self._files = TaskFiles(folder)
+        self._files: FilesToRead = TaskFiles(folder) if files is None else files
         self._waiting: deque[FileState] = deque()
         self._visit: Visit | None = None
         self._rows: Rows | None = None
@@ -74,7 +98,7 @@ class FolderReader:
                 # Once per poll: an incomplete file is listed in every scan.
                 self._waiting.extend(self._files.to_read())
                 self._looks += 1
-                looked = True
+                looked = not self._files.has_more
             else:
                 self._idle()
                 return None
@@ -97,7 +121,7 @@ class FolderReader:
 
     def remaining(self) -> Mapping[str, int]:
         """The number of unread bytes, and of unread files, as of the last scan."""
-        return {"bytes": self._files.remaining_bytes(), "files": self._files.remaining_files()}
+        return self._files.remaining()
 
     def close(self) -> None:
         """Close the file that is open, and the connection."""
@@ -117,7 +141,8 @@ class FolderReader:
         except StopIteration:
             self._leave()
             if state.is_complete:
-                self._finished[state.file.name] = _finished(state)
+                self._files.complete(state)
+                self._finished[state.file.name] = self._finished_file(state)
         except FileNotFoundError:
             # It was removed since the scan.
             self._leave()
@@ -164,15 +189,16 @@ class FolderReader:
 
     def _report(self, record: SourceRecord, state: FileState, member: str | None, error: DataError) -> None:
         state.has_reports = True
-        record = record.replace(source_partition=source_partition(state.file, member))
+        record = record.replace(source_partition=self._folder.reading.partition(state.file, member))
         self._context.errant_record_reporter.report(record, error)
 
     def _batch(self, rows: Rows) -> SourceBatch | list[SourceRecord] | None:
         state, size = self._waiting[0], self._folder.batch_size
         some = rows.slice(0, size)
-        self._rows = rows.slice(size, len(rows)) if len(rows) > size else None
         try:
+            # An error that passes leaves the rows where they are.
             batch = self._folder.shape(some, state, self._member)
+            self._rows = rows.slice(size, len(rows)) if len(rows) > size else None
         except RowFault as fault:
             self._rows, self._fault = None, fault.error
             if not fault.index:
@@ -188,7 +214,7 @@ class FolderReader:
         self._leave()
         self._fault = None
         state.is_refused = True
-        self._finished[state.file.name] = replace(_finished(state), fault=error)
+        self._finished[state.file.name] = replace(self._finished_file(state), fault=error)
         if self._folder.halts:
             self._failure = error
         else:
@@ -245,8 +271,8 @@ class FolderReader:
         if gone and finisher is not None:
             self._files.forget(finished.file)
 
-
-def _finished(state: FileState) -> FinishedFile:
-    places = [(source_partition(state.file, member), place) for member, place in state.places.items()]
-    has_reports, state.has_reports = state.has_reports, False
-    return FinishedFile(state.file, places, has_reports)
+    def _finished_file(self, state: FileState) -> FinishedFile:
+        partition = self._folder.reading.partition
+        places = [(partition(state.file, member), place) for member, place in state.places.items()]
+        has_reports, state.has_reports = state.has_reports, False
+        return FinishedFile(state.file, places, has_reports)

@@ -82,7 +82,14 @@ class Listing:
         return before[1] if before is not None and before[0] == file.status else int(time.time() * NANOSECONDS)
 
     def _source_file(self, file: FoundFile) -> SourceFile:
-        return SourceFile(file.name, self._system.shown(file.place), file.place, file.status, self._since[file.name][1])
+        return SourceFile(
+            file.name,
+            self._system.shown(file.place),
+            file.place,
+            file.status,
+            self._since[file.name][1],
+            self._system.files_grow,
+        )
 
     def _is_mine(self, name: str) -> bool:
         """Whether a file belongs to this task; all tasks agree without communicating, for new files as well."""

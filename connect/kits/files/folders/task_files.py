@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from typing import Final
 
 from connect.errors import MissingError
@@ -33,6 +34,9 @@ class TaskFiles:
         self._unknown: set[str] = set()
         self._missing = False
 
+    has_more = False
+    """Each scan finds all files."""
+
     def to_read(self) -> list[FileState]:
         """Scan the folder and return the files that have something to read now, in order."""
         try:
@@ -56,16 +60,16 @@ class TaskFiles:
         """Whether at the last scan every file had been read to its end, with nothing left to wait for."""
         return not self._missing and all(state.is_complete or state.is_refused for state in self._states.values())
 
-    def remaining_bytes(self) -> int:
-        """Return the bytes after the last rows read, in the files as of the last scan.
+    def remaining(self) -> Mapping[str, int]:
+        """Return the bytes after the last rows read, and the files that have them, as of the last scan.
 
         A compressed file or a table counts in full until it is read.
         """
-        return sum(self._left(state) for state in self._states.values())
+        unread = [state for state in self._states.values() if not (state.is_complete or state.is_refused)]
+        return {"bytes": sum(map(self._left, unread)), "files": len(unread)}
 
-    def remaining_files(self) -> int:
-        """Return the number of files as of the last scan that are not read to their end."""
-        return sum(not (state.is_complete or state.is_refused) for state in self._states.values())
+    def complete(self, state: FileState) -> None:
+        """Do nothing: the state itself says so."""
 
     def forget(self, file: SourceFile) -> None:
         """Forget a file that was moved or deleted: another one of its name is read from the beginning."""
@@ -91,8 +95,6 @@ class TaskFiles:
         return not waits or file.is_settled(now, self._settle_seconds)
 
     def _left(self, state: FileState) -> int:
-        if state.is_complete or state.is_refused:
-            return 0
         place = None if is_read_whole(self._options, state.file.name) else state.places.get(None)
         return max(0, state.file.size - (place.position if place is not None else 0))
 

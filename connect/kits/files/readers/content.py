@@ -50,6 +50,11 @@ class Content:
         """The fingerprint, which distinguishes the file from others of the same name."""
         return fingerprint_of(self._head)
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the file has its whole content, so that its end is the end of its rows."""
+        return is_compressed(self.path) or not self._source.grows
+
     def has_fingerprint(self, fingerprint: str) -> bool:
         """Whether the file has that fingerprint; it may have grown since."""
         return has_fingerprint(self._head, fingerprint)

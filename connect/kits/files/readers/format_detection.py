@@ -53,14 +53,16 @@ def file_format(config: ReadingOptions, name: str) -> FileFormat | None:
 def is_read_whole(config: ReadingOptions, name: str) -> bool:
     """Whether a file with that name must be complete before any of it can be read."""
     form = file_format(config, name)
-    is_whole = form is not None and (form.is_table or (form is FileFormat.BYTES and not config.bytes_chunk_size))
+    is_whole = form is not None and (
+        form.is_table or (form is FileFormat.BYTES and not config.bytes_chunk_size and not config.bytes_separator)
+    )
     return is_compressed(name) or is_whole
 
 
 def open_layout(config: ReadingOptions, content: Content, form: FileFormat) -> Opened | None:
     """Determine how to read a file from its beginning; ``None`` if too little of it has been written yet."""
     if form is FileFormat.BYTES:
-        return Opened(Chunks(config.bytes_chunk_size), Bookmark(fingerprint=content.fingerprint))
+        return Opened(Chunks(config.bytes_chunk_size, config.separator), Bookmark(fingerprint=content.fingerprint))
     content.seek(0)
     mark = len(codecs.BOM_UTF8) if config.is_utf8 and content.read(3) == codecs.BOM_UTF8 else 0
     if form is FileFormat.JSON:

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from connect.data import Column, Schema, ValueColumn
-from connect.kits.files.readers.records import Cutter, Records, chunk_cutter, json_cutter, line_cutter
+from connect.kits.files.readers.records import Cutter, Records, chunk_cutter, json_cutter, line_cutter, separated_cutter
 
 __all__ = ["BadRow", "Chunks", "JsonLines", "JsonValues", "Layout", "Parsed", "TextLines", "parse_rows"]
 
@@ -104,15 +104,16 @@ class JsonValues:
 
 
 class Chunks:
-    """A file is one value of bytes, or a row of chunks of one size."""
+    """A file is one value of bytes, or has chunks of one size, or values with something after each."""
 
-    def __init__(self, size: int) -> None:
-        self.cut = chunk_cutter(size)
+    def __init__(self, size: int, separator: bytes = b"") -> None:
+        self._separator = separator
+        self.cut = separated_cutter(separator) if separator else chunk_cutter(size)
 
     def parse(self, records: Records) -> Parsed:
         """Return the bytes."""
-        spans = zip(records.starts, records.ends, strict=True)
-        return Parsed(ValueColumn([records.data[start:end] for start, end in spans], _BYTES))
+        spans, end_mark = zip(records.starts, records.ends, strict=True), self._separator
+        return Parsed(ValueColumn([records.data[start:end].removesuffix(end_mark) for start, end in spans], _BYTES))
 
 
 def _json(records: Records, encoding: str | None) -> Parsed:

@@ -76,6 +76,16 @@ def _one_character_or_none(key: str, value: str) -> None:
         _one_character(key, value)
 
 
+@validator("text of at least one character, with the escapes \\n, \\t and so on")
+def _separator(key: str, value: str) -> None:
+    try:
+        is_text = bool(value.encode("latin-1").decode("unicode_escape"))
+    except UnicodeError:
+        is_text = False
+    if not is_text:
+        raise invalid_value(key, value, "Write it as \\n")
+
+
 @validator("encoding known to Python in which line ends and ASCII characters are the bytes they are in ASCII")
 def _ascii_encoding(key: str, value: str) -> None:
     ascii_text = "".join(map(chr, range(128)))
@@ -168,6 +178,12 @@ class ReadingOptions(Config):
         doc="With format=bytes, the number of bytes of a value; the last of a file has fewer. With 0 a file is one "
         "value, which record.max.bytes limits.",
     )
+    bytes_separator: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=_separator,
+        doc="With format=bytes, what ends each value, such as \\n, with the escapes of Python; the last may lack it.",
+    )
     null_tokens: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
@@ -249,6 +265,11 @@ class ReadingOptions(Config):
         if self.delimiter is None:
             return "\t" if file_format is FileFormat.TSV else ","
         return "\t" if self.delimiter in _TAB_NAMES else self.delimiter
+
+    @property
+    def separator(self) -> bytes:
+        """What ends each value of ``format=bytes``; empty if nothing does."""
+        return (self.bytes_separator or "").encode("latin-1").decode("unicode_escape").encode("latin-1", "replace")
 
     @property
     def is_utf8(self) -> bool:

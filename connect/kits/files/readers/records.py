@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Final
 
-__all__ = ["Cutter", "Records", "chunk_cutter", "json_cutter", "line_cutter", "quoted_cutter"]
+__all__ = ["Cutter", "Records", "chunk_cutter", "json_cutter", "line_cutter", "quoted_cutter", "separated_cutter"]
 
 _BLANK: Final = (b"\n", b"\r")
 _BLANK_BYTES: Final = 2
@@ -116,6 +116,24 @@ def chunk_cutter(size: int) -> Cutter:
             if final and len(data) % size:
                 ends.append(len(data))
         return Records(data, [0, *ends][:-1], ends, [0] * len(ends), ends[-1] if ends else 0)
+
+    return cut
+
+
+def separated_cutter(separator: bytes) -> Cutter:
+    """Return a cutter whose records end with some bytes; the last one may lack them."""
+
+    def cut(data: bytes, final: bool) -> Records:
+        ends: list[int] = []
+        position = data.find(separator)
+        while position >= 0:
+            ends.append(position + len(separator))
+            position = data.find(separator, ends[-1])
+        consumed = ends[-1] if ends else 0
+        if final and consumed < len(data):
+            ends.append(len(data))
+            consumed = len(data)
+        return Records(data, [0, *ends][:-1], ends, _lines(data, ends), consumed)
 
     return cut
 

@@ -9,7 +9,7 @@ from typing import Final
 from connect.data import Column
 from connect.errors import DataError
 from connect.kits.files.readers.bookmark import Bookmark, RowOffsets
-from connect.kits.files.readers.content import Content, file_errors, is_compressed
+from connect.kits.files.readers.content import Content, file_errors
 from connect.kits.files.readers.layout import Layout
 from connect.kits.files.readers.options import ReadingOptions
 from connect.kits.files.readers.records import Records
@@ -107,14 +107,14 @@ class FileReader:
     def _fill(self, size: int) -> None:
         """Read until ``size`` bytes are buffered, or to the end."""
         missing = size - len(self._rest)
-        if missing <= 0 or (self._ended and is_compressed(self._content.path)):
+        if missing <= 0 or (self._ended and self._content.is_fixed):
             return
         data = self._content.read(missing)
         self._ended = len(data) < missing
         self._rest += data
 
     def _is_final(self) -> bool:
-        return self._ended and (is_compressed(self._content.path) or self._content.is_settled(self._settle_seconds))
+        return self._ended and (self._content.is_fixed or self._content.is_settled(self._settle_seconds))
 
     def _rows(self, records: Records) -> Rows:
         start, parsed = self._place, self._layout.parse(records)
@@ -122,7 +122,7 @@ class FileReader:
         if not self._rest:
             # Whether this is the end must be known before the last row is returned.
             self._fill(_BLOCK_BYTES)
-        finished = self._content.size if self.is_complete and is_compressed(self._content.path) else None
+        finished = self._content.size if self.is_complete and self._content.is_fixed else None
         offsets = RowOffsets(
             range(start.row + 1, start.row + 1 + len(records)),
             [start.position + end for end in records.ends],

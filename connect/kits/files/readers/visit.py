@@ -62,6 +62,11 @@ class Reading:
     matches: Callable[[str], bool]
     """Whether a member of an archive is to be read, by its name."""
     kept: KeptPlace
+    """The place that was committed for a source partition."""
+    partition: Callable[[SourceFile, str | None], dict[str, str]] = field(default_factory=lambda: source_partition)
+    """The source partition of a file, or of a member of an archive."""
+    options_of: Callable[[SourceFile], ReadingOptions] | None = None
+    """How a file is read, if not all are read alike."""
 
     def visit(self, state: FileState) -> Visit:
         """Yield the rows with the member they are from; at the end ``state.is_complete`` says whether all was read.
@@ -69,7 +74,8 @@ class Reading:
         Raises :class:`~connect.errors.DataError` when the file cannot be read further, and ``FileNotFoundError`` when
         it is gone.
         """
-        file, options = state.file, self.options
+        file = state.file
+        options = self.options if self.options_of is None else self.options_of(file)
         partitions = Partitions(options, file.name)
         is_complete = True
         with ExitStack() as held:
@@ -81,7 +87,7 @@ class Reading:
                 parts = members(file, path, self.matches)
             for member in parts:
                 place = state.places.get(member)
-                place = place or (None if state.is_new else self.kept(source_partition(file, member)))
+                place = place or (None if state.is_new else self.kept(self.partition(file, member)))
                 form = _format(options, state, member)
                 if form.is_table:
                     source = _table(options, file, path, form, place)

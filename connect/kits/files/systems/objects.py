@@ -61,6 +61,11 @@ class ObjectSystem:
             if not folders or (recursive and all(map(enters, parents))):
                 yield FoundFile(name, entry.path, _status_of(entry))
 
+    def beginning(self, start: str, after: str = "") -> Iterator[FoundFile]:
+        """Yield the objects whose keys begin with ``start`` and come after ``after``, in order of their keys."""
+        for entry in self._store.entries(start, after):
+            yield FoundFile(entry.path, entry.path, _status_of(entry))
+
     def status(self, place: str) -> FileStatus:
         """Return the present state of an object."""
         entry = self._store.entry(place)

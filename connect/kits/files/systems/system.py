@@ -58,6 +58,8 @@ class SourceFile:
     place: str
     status: FileStatus
     unchanged_since_ns: int
+    grows: bool = True
+    """Whether it may be seen while it is being written."""
 
     @property
     def size(self) -> int:
