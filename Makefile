@@ -18,7 +18,7 @@ ROWS ?= 1000000
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics engine cluster rest page mirror race
 
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills object-kills lake-scale spark-deployments mirror-kills bench density thousand docs docs-test clean
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills object-kills lake-scale spark-deployments mirror-kills object-source-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -114,6 +114,11 @@ spark-deployments: setup
 mirror-kills: KILLS = 30
 mirror-kills: setup
 	@SLUICE_MIRROR_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mirror_kills.py
+
+# Kills workers that read objects of S3 and files on an SFTP server, or write files there.
+object-source-kills: KILLS = 30
+object-source-kills: setup
+	@SLUICE_FILE_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_file_source_kills.py
 
 # Makes up so many calls of each operation of the REST API, for principals with few rights.
 fuzz: setup

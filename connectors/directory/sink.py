@@ -37,6 +37,8 @@ class DirectorySinkTask(SinkTask[DirectorySinkConfig]):
         self._line = line_of(self.config)
         self._files: dict[TopicPartition, GrowingFile] = {}
         self._checked: set[str] = set()
+        # The last commit of a run that comes to an end is the last chance to write.
+        self._writes_at_commits = self.config.originals.get("run.until") == "drained"
 
     def put(self, records: SinkBatch) -> None:
         # What could not be written at the last call, if it failed.
@@ -47,7 +49,7 @@ class DirectorySinkTask(SinkTask[DirectorySinkConfig]):
         self._ask_for_time()
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        self._write_due()
+        self._write_due(at_once=self._writes_at_commits)
         return {partition: self._committable(partition, offset) for partition, offset in offsets.items()}
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
@@ -138,9 +140,9 @@ class DirectorySinkTask(SinkTask[DirectorySinkConfig]):
             if file.is_full(self.config.flush_size, self.config.rotate_bytes):
                 self._write(partition, file)
 
-    def _write_due(self) -> None:
+    def _write_due(self, *, at_once: bool = False) -> None:
         for partition, file in self._files.items():
-            if not file.is_empty and file.due_in(self.config.rotate_interval_ms / 1000) <= 0:
+            if not file.is_empty and (at_once or file.due_in(self.config.rotate_interval_ms / 1000) <= 0):
                 self._write(partition, file)
 
     def _write(self, partition: TopicPartition, file: GrowingFile) -> None:

@@ -146,10 +146,10 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
         doc="Whether rows are whole records, as Aiven's sinks write them with format.output.fields: their fields key, "
         "value, timestamp and headers become those of the record.",
     )
-    envelope_encoding: str = option(
-        default="none",
+    envelope_base64: tuple[str, ...] = option(
+        default=(),
         importance=MEDIUM,
-        doc="Whether texts in key, value and headers of an envelope are bytes in base64: base64 or none.",
+        doc="The parts of an envelope whose texts are bytes in base64, as Aiven's sinks write bytes: key, value, headers.",
     )
     max_poll_records: int = option(default=500, importance=LOW, validator=at_least(1), doc="Most records of a poll.")
     record_batch_max_size: int | None = option(
@@ -225,7 +225,7 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
         for key, value, allowed in (
             ("behavior.on.error", self.behavior_on_error.lower(), ("fail",)),
             ("file.compression.type", self.file_compression_type.lower(), ("none", "gzip")),
-            ("envelope.encoding", self.envelope_encoding.lower(), ("none", "base64")),
+            *(("envelope.base64", part, ("key", "value", "headers")) for part in self.envelope_base64),
         ):
             if value not in allowed:
                 yield ConfigError(key, value, f"Use {' or '.join(allowed)}.")

@@ -42,7 +42,7 @@ class ObjectShape:
         self._companions: dict[str, Companion] = {}
         self.counted: dict[str, int] = {}
         """How many records of an object Java's source has published, whose offsets tell nothing else."""
-        self._decodes = config.envelope_encoding.lower() == "base64"
+        self._decoded_parts = frozenset(config.envelope_base64)
 
     def __call__(self, rows: Rows, state: FileState, member: str | None) -> SourceBatch | list[SourceRecord]:  # noqa: ARG002
         """Return the records of some rows."""
@@ -141,8 +141,8 @@ class ObjectShape:
     def _record(self, value: Any, fields: dict[str, Schema], found: FoundObject) -> SourceRecord:
         if not isinstance(value, dict) or not value.keys() <= {"key", "value", "offset", "timestamp", "headers"}:
             raise DataError("it is not an object with key, value, offset, timestamp and headers; set envelope=false")
-        key_schema, key = self._decoded(fields.get("key"), value.get("key"))
-        value_schema, inner = self._decoded(fields.get("value"), value.get("value"))
+        key_schema, key = self._decoded("key", fields.get("key"), value.get("key"))
+        value_schema, inner = self._decoded("value", fields.get("value"), value.get("value"))
         return SourceRecord(
             self._topic(found),
             inner,
@@ -154,13 +154,13 @@ class ObjectShape:
             self._listed_headers(value.get("headers")),
         )
 
-    def _decoded(self, schema: Schema | None, value: Any) -> tuple[Schema | None, Any]:
-        if not self._decodes or not isinstance(value, str):
+    def _decoded(self, part: str, schema: Schema | None, value: Any) -> tuple[Schema | None, Any]:
+        if part not in self._decoded_parts or not isinstance(value, str):
             return schema, value
         try:
             return _BYTES, base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError) as error:
-            raise DataError(f"{value[:50]!r} is not base64; set envelope.encoding=none") from error
+            raise DataError(f"{value[:50]!r} in {part} is not base64; take {part} out of envelope.base64") from error
 
     def _listed_headers(self, listed: Any) -> Headers:
         if not listed:
@@ -169,7 +169,7 @@ class ObjectShape:
             listed = [{"key": key, "value": value} for key, value in listed.items()]
         if not isinstance(listed, list) or not all(isinstance(each, dict) and "key" in each for each in listed):
             raise DataError("its headers are not a list of objects with key and value")
-        pairs = [(each["key"], self._decoded(None, each.get("value"))) for each in listed]
+        pairs = [(each["key"], self._decoded("headers", None, each.get("value"))) for each in listed]
         return Headers(
             Header(name, value, schema or (_TEXT if isinstance(value, str) else None))
             for name, (schema, value) in pairs
