@@ -149,7 +149,7 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
     envelope_base64: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="The parts of an envelope whose texts are bytes in base64, as Aiven's sinks write bytes: key, value, headers.",
+        doc="The parts of an envelope whose texts are bytes in base64, as Aiven's sinks write them: key, value, headers.",
     )
     max_poll_records: int = option(default=500, importance=LOW, validator=at_least(1), doc="Most records of a poll.")
     record_batch_max_size: int | None = option(
@@ -328,6 +328,11 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
         """Whether the defaults are those of Aiven's sources."""
         return False
 
+    @property
+    def keys_are_names(self) -> bool:
+        """Whether the key of a record is that of its object, as bytes."""
+        return False
+
 
 class S3SourceConfig(ObjectSourceConfig):
     """The options of the S3 source: its own, Aiven's and Confluent's."""
@@ -356,6 +361,11 @@ class S3SourceConfig(ObjectSourceConfig):
     def is_aiven(self) -> bool:
         """Whether the bucket is given under the name of Aiven's source."""
         return self.aws_s3_bucket_name is not None and self.format is FileFormat.AUTO
+
+    @property
+    def keys_are_names(self) -> bool:
+        """Whether the key of a record is that of its object, as with Aiven's source."""
+        return self.aws_s3_bucket_name is not None and not self.restores
 
 
 class GcsSourceConfig(ObjectSourceConfig):

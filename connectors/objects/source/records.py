@@ -86,6 +86,8 @@ class ObjectShape:
         return topic
 
     def _keys(self, found: FoundObject, numbers: Sequence[int]) -> ValueColumn | None:
+        if self._config.keys_are_names:
+            return ValueColumn([found.file.name.encode()] * len(numbers), _BYTES)
         if found.keys is None:
             return None
         schema, keys = self._companion("keys", found.keys).values(numbers)

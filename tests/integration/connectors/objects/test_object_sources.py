@@ -336,6 +336,9 @@ def test_aivens_configuration_and_offsets(s3: S3Server, bucket: str, sources: li
         ("events", 1, 904),
     ]
     assert [record.source_offset["recordCount"] for record in records] == [1, 2]
+    assert {(record.key, record.key_schema) for record in records} == {
+        (b"logs/events-00001-17.bin", Schema.bytes()),
+    }
     assert list(map(len, source.shares(3))) == [0, 2, 0]
     # An offset of Java's source.
     taken = Source(S3SourceConnector, props)
