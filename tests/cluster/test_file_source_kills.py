@@ -1,6 +1,6 @@
 """Workers that read files and objects, or write files to a server, and are killed: nothing is lost.
 
-``make object-source-kills KILLS=30`` kills each as often, at random moments; ``make test`` once.
+``make object-source-kills KILLS=30`` kills each as often, at random moments; ``make test`` one of them once.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def test_objects_are_removed_only_when_their_records_are_there(
     assert_all_are_there(bootstrap, topic)
 
 
+@pytest.mark.thorough
 def test_files_on_a_server_are_moved_only_when_their_records_are_there(
     standalone: MakeWorker, topic: str, bootstrap: str, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_files_on_a_server_are_moved_only_when_their_records_are_there(
     print(f"{topic}: {found.total() - FILES * ROWS} records again after {KILLS} kills")
 
 
+@pytest.mark.thorough
 def test_each_record_is_in_one_file_on_a_server(
     standalone: MakeWorker, topic: str, bootstrap: str, tmp_path: Path
 ) -> None:

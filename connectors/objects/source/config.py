@@ -149,7 +149,7 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
     envelope_base64: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="The parts of an envelope whose texts are bytes in base64, as Aiven's sinks write them: key, value, headers.",
+        doc="The parts of an envelope whose texts are bytes in base64, as Aiven's sinks write: key, value, headers.",
     )
     max_poll_records: int = option(default=500, importance=LOW, validator=at_least(1), doc="Most records of a poll.")
     record_batch_max_size: int | None = option(
