@@ -101,7 +101,7 @@ class ObjectSinkConfig(LayoutOptions, _RecordOptions):
         yield from self.format_mistakes("The sink")
         yield from self.layout_mistakes(has_output_type=self.has_output_type)
         yield from refused_keys(self.originals)
-        needs = {
+        needs: dict[str, str] = {
             "format.class": str(self.format_class) + str(self.format_output_type),
             "keys.format.class": self.keys_format_class if self.store_kafka_keys else "",
             "headers.format.class": self.headers_format_class if self.store_kafka_headers else "",

@@ -127,7 +127,7 @@ def test_a_role_is_assumed(s3: S3Server, bucket: Mapping[str, str]) -> None:
 
 
 def test_a_store_that_throttles_is_given_its_pause() -> None:
-    slow = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code><Message>Reduce your rate.</Message></Error>'
+    slow = b'<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Reduce your rate.</Message></Error>'
     with serving_api() as api:
         api.route("/", Answer(503, slow, {"Retry-After": "7", "Content-Type": "application/xml"}))
         props = {
