@@ -228,7 +228,8 @@ class PartitionWriter:
                 reason = places[at] if isinstance(places[at], DataError) else times[at]
                 assert isinstance(reason, DataError)
                 self._report(record, reason)
-            kept = [at for at in range(len(batch)) if at not in set(bad)]
+            refused = set(bad)
+            kept = [at for at in range(len(batch)) if at not in refused]
             batch = batch.take(kept)
             places, times = [places[at] for at in kept], [times[at] for at in kept]
         strand = tuple(view.schema_key(batch) for view in plan.views[1:])
@@ -236,6 +237,9 @@ class PartitionWriter:
             plan.changes.strand(batch.value.schema) if not self._is_enveloped else plan.views[0].schema_key(batch),
             *strand,
         )
+        if plan.placing.by_key:
+            # The last record of a key counts, whatever its schema is.
+            return batch, Rows(batch.original_offsets, Constant(None, len(batch)), places, times)  # type: ignore[arg-type]
         strands = strands_of(batch, key, splits_nulls=plan.on_null == "write")
         return batch, Rows(batch.original_offsets, strands, places, times)  # type: ignore[arg-type]
 
@@ -311,8 +315,9 @@ class PartitionWriter:
                 # It does not count for flush.size.
                 opened.span.strands[strand].records -= 1
                 return
-            for at in range(len(batch)):
-                self._write_file(opened, strand, place, batch.slice(at, at + 1))
+            middle = len(batch) // 2
+            self._write_file(opened, strand, place, batch.slice(0, middle))
+            self._write_file(opened, strand, place, batch.slice(middle, len(batch)))
 
     def _write_rows(self, opened: _OpenSpan, strand: Hashable, place: str, batch: SinkBatch) -> None:
         key = (strand, place)
@@ -369,6 +374,12 @@ class PartitionWriter:
             reason = Reason.TIME if now_ms - oldest >= self._plan.rules.time_ms else None
         if reason is not None:
             self.end(reason)
+
+    def end_if_reached(self, delivered: int) -> None:
+        """End files that an earlier run ended, if all records before that end came, and the last of them are gone."""
+        opened = self._open
+        if opened is not None and opened.cut is not None and delivered >= opened.cut.end:
+            self.end(Reason.CUT)
 
     def due_ms(self, now_ms: int) -> int | None:
         """Return when the clock next ends the open files; ``None`` if it does not."""

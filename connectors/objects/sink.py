@@ -217,7 +217,7 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         known = {partition: self._writers[partition] for partition in offsets if partition in self._writers}
         deadline = time.monotonic() + _LAST_FILES_SECONDS
         for writer in known.values():
-            self._finish(writer, deadline)
+            self._finish(writer, offsets[writer.partition], deadline)
         crash_point("objects-before-commit")
         found = {}
         for partition, writer in known.items():
@@ -225,10 +225,11 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
             writer.committed(offset)
         return found
 
-    def _finish(self, writer: PartitionWriter, deadline: float) -> None:
+    def _finish(self, writer: PartitionWriter, delivered: int, deadline: float) -> None:
         """Wait for files of a partition that are being published. What goes wrong is told by the next put."""
         try:
             with _Attempt(self, writer):
+                writer.end_if_reached(delivered)
                 if self._rotates_on_commit and writer.opened_ms is not None:
                     writer.end(Reason.COMMIT)
                 writer.settle(max(0.0, deadline - time.monotonic()))
