@@ -107,10 +107,9 @@ class ObjectSinkConfig(LayoutOptions, _RecordOptions):
             "headers.format.class": self.headers_format_class if self.store_kafka_headers else "",
         }
         for key, name in needs.items():
-            if any(part in name.lower() for part in ("parquet", "orc")) and (
-                reason := missing_extra("arrow", "pyarrow")
-            ):
-                yield ConfigRuleError(f"Files of Parquet and ORC cannot be written. {reason}", key)
+            missing = missing_extra("arrow", "pyarrow")
+            if missing and any(part in name.lower() for part in ("parquet", "orc")):
+                yield ConfigRuleError(f"Files of Parquet and ORC cannot be written. {missing}", key)
         if self.on_null == "write" and not self.store_kafka_keys and not self.has_output_type:
             reason = "A record without a value is its key: set store.kafka.keys=true, or ignore them."
             yield ConfigError("behavior.on.null.values", self.behavior_on_null_values, reason)

@@ -201,14 +201,14 @@ def test_kills_of_a_worker(bootstrap: str, topic: str, tmp_path: Path) -> None:
             "consumer.override.auto.offset.reset": "earliest",
         },
     )
-    folder = tmp_path / "store/topics" / topic
+    folder, rounds = tmp_path / "store/topics" / topic, 6 if KILLS else 2
 
     def found() -> Counter[int]:
         lines = (line for file in folder.rglob("*.json") for line in file.read_text().splitlines())
         return Counter(json.loads(line)["id"] for line in lines)
 
     try:
-        for kill in range(4):
+        for kill in range(rounds):
             for number in range(kill * 500, kill * 500 + 500):
                 producer.produce(topic, json.dumps({"id": number}).encode(), partition=number % 3)
             assert producer.flush(30) == 0
@@ -216,7 +216,7 @@ def test_kills_of_a_worker(bootstrap: str, topic: str, tmp_path: Path) -> None:
             wait_until("files", lambda expected=kill * 500 + 1: len(found()) >= expected, seconds=60)  # type: ignore[misc]
             worker.kill()
         worker.start()
-        wait_until("all records", lambda: len(found()) == 2000, seconds=60)
+        wait_until("all records", lambda: len(found()) == rounds * 500, seconds=60)
     finally:
         worker.close()
     assert set(found().values()) == {1}

@@ -27,7 +27,7 @@ class TestFolderSink(SinkConnectorTests):
     connector_class = FolderSinkConnector
     exactly_once = True
 
-    @pytest.fixture(params=["records", "bytes", *thorough("clock", "commits")])
+    @pytest.fixture(params=["bytes", *thorough("records", "clock", "commits")])
     def props(self, tmp_path: Path, request: pytest.FixtureRequest) -> Mapping[str, str]:
         return {
             "name": "files",
