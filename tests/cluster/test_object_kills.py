@@ -88,7 +88,7 @@ class Sink:
         self.target = target
         self.offsets = folder / "offsets.json"
         props = {"name": mode, "topics": object_sink_run.TOPIC, "retry.backoff.ms": "10", **target.props, **MODES[mode]}
-        self.order = {
+        self.order: dict[str, Any] = {
             "class": f"connectors.objects.{target.connector}",
             "props": props,
             "records": RECORDS,
@@ -180,6 +180,24 @@ def test_kills_at_random(target: ObjectTarget, tmp_path: Path, mode: str) -> Non
     del sink.order["pause"]
     sink.check()
     print(f"{target.kind} {mode}: killed {killed} times at random, {RECORDS} records once")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["s3", *(["gcs", "azure"] if KILLS else [])])
+def test_kills_between_parts(kind: str, tmp_path: Path) -> None:
+    """Nobody sees a file of which only some parts were sent, and what S3 keeps of it is removed."""
+    with object_target(kind, tmp_path) as target:
+        sink = Sink(target, tmp_path, "records")
+        sink.order |= {"width": 16_000, "props": {**sink.order["props"], "flush.size": "400"}}
+        for count in (1, 2):
+            assert sink.run(f"objects-after-part:{count}") == -signal.SIGKILL
+            found = sink.numbers()
+            assert len(found) == len(set(found))
+            assert len(found) in (0, 400), "whole files alone"
+        assert sink.run() == 0
+        assert sorted(sink.numbers()) == list(range(RECORDS))
+        if kind == "s3":
+            assert target.store.uploads("topics") == []
 
 
 def test_kills_of_a_worker(bootstrap: str, topic: str, tmp_path: Path) -> None:
