@@ -34,7 +34,7 @@ _SENDERS: Final = 8
 _PUBLISHERS: Final = 4
 _LOOK_SECONDS: Final = 0.2
 """How soon the task looks again for files that are being published."""
-_LONGEST_PUT_SECONDS: Final = 60.0
+_LONGEST_PUT_SECONDS: Final = 30.0
 _LAST_FILES_SECONDS: Final = 30.0
 """How long a commit of offsets waits for files that are being published."""
 

@@ -72,7 +72,7 @@ class _RecordOptions(FormatOptions):
         validator=at_least(1),
         group=_RECORD,
         doc="How long a put may wait for the store before the task polls again, so that it stays in its group; never "
-        "more than a minute.",
+        "more than half a minute.",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ import pytest
 
 from connect.data import NO_HEADERS, SinkBatch, SinkRecord, TimestampType, TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connect.kits.objects.s3 import S3Account, S3Objects
 from connect.testing.sink_run import SinkTaskRun, TopicLog, run_sink
 from connectors.objects import AzureBlobSinkConnector, GcsSinkConnector, S3SinkConnector
 from connectors.objects.sinks import S3SinkTask
@@ -120,10 +122,23 @@ def test_a_bucket_that_is_not_there_is_told(bucket: Mapping[str, str]) -> None:
         run_sink(S3SinkConnector, {**bucket, **changes}, records(1, value={"a": 1}))
 
 
-def test_a_role_is_assumed(s3: S3Server, bucket: Mapping[str, str]) -> None:
+@pytest.mark.parametrize("by", ["key", "web identity"])
+def test_a_role_is_assumed(s3: S3Server, bucket: Mapping[str, str], tmp_path: Path, by: str) -> None:
     role = {"aws.sts.role.arn": "arn:aws:iam::123456789012:role/writer", "aws.sts.config.endpoint": s3.endpoint}
+    if by == "web identity":
+        (tmp_path / "token").write_text("a.token.of-it\n")
+        role["aws.sts.web.identity.token.file"] = str(tmp_path / "token")
     run_sink(S3SinkConnector, {**bucket, **role, "flush.size": "1"}, records(1, value={"a": 1}))
     assert list(objects(s3, bucket)) == ["topics/t/partition=0/t+0+0000000000.json"]
+
+
+def test_a_service_without_conditional_writes_is_told() -> None:
+    missing = b'<?xml version="1.0"?><Error><Code>NotImplemented</Code><Message>A header.</Message></Error>'
+    with serving_api() as api:
+        api.route("/", Answer(501, missing, {"Content-Type": "application/xml"}))
+        account = S3Account("us-east-1", api.url, key="k", secret="s", tries=1)
+        with pytest.raises(ConnectError, match="use flush.size alone"):
+            S3Objects(account, "bucket", "").create("cut", b"")
 
 
 def test_a_store_that_throttles_is_given_its_pause() -> None:
