@@ -6,6 +6,7 @@ everything before the span that is being published, or is open.
 
 from __future__ import annotations
 
+import errno
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
@@ -37,6 +38,8 @@ __all__ = ["BusyError", "PartitionWriter", "Plan", "staging_of"]
 _log = logging.getLogger(__name__)
 _EARLY_PART_BYTES: Final = 5 << 20
 """The least size of a part of an upload to S3 that is not the last one."""
+
+_PERMANENT: Final = frozenset({errno.EROFS, errno.ENAMETOOLONG, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 Report = Callable[[SinkRecord, DataError], None]
 
@@ -490,8 +493,18 @@ def _publish(cuts: Cuts, cut: Cut | None, groups: Sequence[FileGroup | KeyFile],
         for group in groups:
             group.discard()
         if isinstance(error, OSError):
-            raise RetriableError(f"The files cannot be written now: {error}") from error
+            raise _told(error) from error
         raise
+
+
+def _told(error: OSError) -> ConnectError:
+    """Return what an error of a folder means."""
+    if isinstance(error, PermissionError) or error.errno in _PERMANENT:
+        return ConnectError(
+            f"The folder cannot be written: {error}. It has to be on a file system with hard links, and the user of "
+            "the worker needs the right to write there."
+        )
+    return RetriableError(f"The files cannot be written now: {error}")
 
 
 def _from(batch: SinkBatch, position: int) -> SinkBatch:

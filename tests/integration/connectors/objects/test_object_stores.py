@@ -137,7 +137,7 @@ def test_a_service_without_conditional_writes_is_told() -> None:
     with serving_api() as api:
         api.route("/", Answer(501, missing, {"Content-Type": "application/xml"}))
         account = S3Account("us-east-1", api.url, key="k", secret="s", tries=1)
-        with pytest.raises(ConnectError, match="use flush.size alone"):
+        with pytest.raises(ConnectError, match=r"use flush\.size alone"):
             S3Objects(account, "bucket", "").create("cut", b"")
 
 
