@@ -62,8 +62,7 @@ class _OpenFile:
         if len(self._waiting) < least:
             return
         self._settle()
-        part = bytes(self._waiting[: self._uploads.part_bytes])
-        del self._waiting[: len(part)]
+        part = self._taken()
         self._sending = self._uploads.threads.submit(self._send, part), len(part)
 
     def finish(self, tags: Mapping[str, str]) -> None:
@@ -71,9 +70,7 @@ class _OpenFile:
         self._settle()
         self._writer.close()
         while len(self._waiting) > 2 * self._uploads.part_bytes:
-            part = bytes(self._waiting[: self._uploads.part_bytes])
-            del self._waiting[: len(part)]
-            self._upload.send(part)
+            self._upload.send(self._taken())
         self._upload.finish(bytes(self._waiting), tags)
         self._waiting.clear()
 
@@ -82,6 +79,13 @@ class _OpenFile:
         if self._sending is not None and not self._sending[0].cancel():
             self._sending[0].exception()
         self._upload.discard()
+
+    def _taken(self) -> bytes:
+        """Return the next part, which waits no longer."""
+        with memoryview(self._waiting) as waiting:
+            part = bytes(waiting[: self._uploads.part_bytes])
+        del self._waiting[: len(part)]
+        return part
 
     def _send(self, part: bytes) -> None:
         self._upload.send(part)

@@ -6,6 +6,7 @@ everything before the span that is being published, or is open.
 
 from __future__ import annotations
 
+import errno
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
@@ -37,6 +38,8 @@ __all__ = ["BusyError", "PartitionWriter", "Plan", "staging_of"]
 _log = logging.getLogger(__name__)
 _EARLY_PART_BYTES: Final = 5 << 20
 """The least size of a part of an upload to S3 that is not the last one."""
+
+_PERMANENT: Final = frozenset({errno.EROFS, errno.ENAMETOOLONG, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 Report = Callable[[SinkRecord, DataError], None]
 
@@ -210,34 +213,38 @@ class PartitionWriter:
 
     def _placed(self, batch: SinkBatch, now_ms: int) -> tuple[SinkBatch, Rows]:
         """Return the records that have a place, and their places; the others are given up."""
-        plan = self._plan
         if not len(batch):
             return batch, Rows((), (), (), ())
         times = self._times(batch, now_ms)
         places = self._places(batch, times)
-        if isinstance(places, Constant) and not isinstance(places.value, DataError):
-            bad: list[int] = []
-        else:
-            bad = [at for at, place in enumerate(places) if isinstance(place, DataError)]
-        needs_times = plan.rules.time_ms is not None and not plan.times.by_clock
-        if needs_times:
-            bad = sorted({*bad, *(at for at, time in enumerate(times) if isinstance(time, DataError))})
-        if bad:
-            for at in bad:
+        if bad := self._refused(places, times):
+            for at, reason in sorted(bad.items()):
                 (record,) = batch.slice(at, at + 1)
-                reason = places[at] if isinstance(places[at], DataError) else times[at]
-                assert isinstance(reason, DataError)
                 self._report(record, reason)
-            kept = [at for at in range(len(batch)) if at not in set(bad)]
+            kept = [at for at in range(len(batch)) if at not in bad]
             batch = batch.take(kept)
             places, times = [places[at] for at in kept], [times[at] for at in kept]
-        strand = tuple(view.schema_key(batch) for view in plan.views[1:])
-        key = (
-            plan.changes.strand(batch.value.schema) if not self._is_enveloped else plan.views[0].schema_key(batch),
-            *strand,
-        )
-        strands = strands_of(batch, key, splits_nulls=plan.on_null == "write")
-        return batch, Rows(batch.original_offsets, strands, places, times)  # type: ignore[arg-type]
+        return batch, Rows(batch.original_offsets, self._strands(batch), places, times)  # type: ignore[arg-type]
+
+    def _refused(self, places: Sequence[str | DataError], times: Sequence[Any]) -> dict[int, DataError]:
+        """Return what is wrong with records that have no place, or no time where that is needed."""
+        found: dict[int, DataError] = {}
+        if self._plan.rules.time_ms is not None and not self._plan.times.by_clock:
+            found = {at: time for at, time in enumerate(times) if isinstance(time, DataError)}
+        if isinstance(places, Constant) and not isinstance(places.value, DataError):
+            return found
+        return found | {at: place for at, place in enumerate(places) if isinstance(place, DataError)}
+
+    def _strands(self, batch: SinkBatch) -> Sequence[Hashable]:
+        """Return what tells apart records that cannot share a file: their schemas."""
+        plan = self._plan
+        if plan.placing.by_key:
+            # The last record of a key counts, whatever its schema is.
+            return Constant(None, len(batch))
+        first, *beside = plan.views
+        own = first.schema_key(batch) if self._is_enveloped else plan.changes.strand(batch.value.schema)
+        key = (own, *(view.schema_key(batch) for view in beside))
+        return strands_of(batch, key, splits_nulls=plan.on_null == "write")
 
     @property
     def _is_enveloped(self) -> bool:
@@ -248,7 +255,15 @@ class PartitionWriter:
         if times.by_clock:
             return Constant(now_ms, len(batch))
         needed = self._plan.rules.time_ms is not None or self._plan.placing.by_time
-        return times.of(batch.value.values(), batch.timestamps) if needed else Constant(0, len(batch))
+        if not needed:
+            return Constant(0, len(batch))
+        values = batch.value.values()
+        found: list[Any] = times.of(values, batch.timestamps)
+        if self._plan.on_null == "write":
+            # A record without a value has no field that tells its time.
+            for at, value in enumerate(values):
+                found[at] = (batch.timestamps[at] or 0) if value is None else found[at]
+        return found
 
     def _places(self, batch: SinkBatch, times: Sequence[Any]) -> Sequence[str | DataError]:
         places = self._plan.placing.places(batch, self.partition.partition, times)
@@ -311,8 +326,9 @@ class PartitionWriter:
                 # It does not count for flush.size.
                 opened.span.strands[strand].records -= 1
                 return
-            for at in range(len(batch)):
-                self._write_file(opened, strand, place, batch.slice(at, at + 1))
+            middle = len(batch) // 2
+            self._write_file(opened, strand, place, batch.slice(0, middle))
+            self._write_file(opened, strand, place, batch.slice(middle, len(batch)))
 
     def _write_rows(self, opened: _OpenSpan, strand: Hashable, place: str, batch: SinkBatch) -> None:
         key = (strand, place)
@@ -369,6 +385,12 @@ class PartitionWriter:
             reason = Reason.TIME if now_ms - oldest >= self._plan.rules.time_ms else None
         if reason is not None:
             self.end(reason)
+
+    def end_if_reached(self, delivered: int) -> None:
+        """End files that an earlier run ended, if all records before that end came, and the last of them are gone."""
+        opened = self._open
+        if opened is not None and opened.cut is not None and delivered >= opened.cut.end:
+            self.end(Reason.CUT)
 
     def due_ms(self, now_ms: int) -> int | None:
         """Return when the clock next ends the open files; ``None`` if it does not."""
@@ -479,8 +501,18 @@ def _publish(cuts: Cuts, cut: Cut | None, groups: Sequence[FileGroup | KeyFile],
         for group in groups:
             group.discard()
         if isinstance(error, OSError):
-            raise RetriableError(f"The files cannot be written now: {error}") from error
+            raise _told(error) from error
         raise
+
+
+def _told(error: OSError) -> ConnectError:
+    """Return what an error of a folder means."""
+    if isinstance(error, PermissionError) or error.errno in _PERMANENT:
+        return ConnectError(
+            f"The folder cannot be written: {error}. It has to be on a file system with hard links, and the user of "
+            "the worker needs the right to write there."
+        )
+    return RetriableError(f"The files cannot be written now: {error}")
 
 
 def _from(batch: SinkBatch, position: int) -> SinkBatch:

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Final, Generic, TypeVar
 
 from connect.data import Constant, SinkBatch, SinkRecord, TopicPartition
@@ -32,9 +33,10 @@ _log = logging.getLogger(__name__)
 _FOLDER: Final = "_sluice/objects"
 _SENDERS: Final = 8
 _PUBLISHERS: Final = 4
-_LOOK_SECONDS: Final = 0.2
-"""How soon the task looks again for files that are being published."""
-_LONGEST_PUT_SECONDS: Final = 60.0
+_LOOK_MS: Final = 200
+"""How often the task looks at all its partitions, and again at files that are being published."""
+_LEAST_LOOK_MS: Final = 10
+_LONGEST_PUT_SECONDS: Final = 30.0
 _LAST_FILES_SECONDS: Final = 30.0
 """How long a commit of offsets waits for files that are being published."""
 
@@ -52,6 +54,13 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         self._senders = ThreadPoolExecutor(_SENDERS, "send")
         self._publishers = ThreadPoolExecutor(_PUBLISHERS, "publish")
         self._writers: dict[TopicPartition, PartitionWriter] = {}
+        self._new: list[PartitionWriter] = []
+        """Those whose earlier runs were not looked at yet."""
+        self._publishing: set[PartitionWriter] = set()
+        self._held = 0
+        """About how many bytes are in memory; exact at each look."""
+        self._due_ms: int | None = None
+        self._look_ms = 0
         self._closed_until = 0.0
         self._failure = ""
         self._plan = self._planned()
@@ -85,12 +94,15 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         ids = self.context.topic_ids({partition.topic for partition in partitions})
         for partition in partitions:
             cuts = Cuts(self._store, f"{self._folder}/cuts", partition, ids.get(partition.topic))
-            self._writers[partition] = PartitionWriter(self._plan, partition, cuts)
+            self._writers[partition] = writer = PartitionWriter(self._plan, partition, cuts)
+            self._new.append(writer)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         for partition in partitions:
             if (writer := self._writers.pop(partition, None)) is not None:
                 writer.discard()
+                self._publishing.discard(writer)
+                self._new = [new for new in self._new if new is not writer]
 
     def stop(self) -> None:
         for writer in getattr(self, "_writers", {}).values():
@@ -105,27 +117,53 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         self._respect_pause()
         self._settle()
         self._make_ready()
+        now = _now_ms()
         for partition, batch in _by_partition(records):
-            writer = self._writers[partition]
-            with _Attempt(self, writer):
-                writer.take(batch, _now_ms())
+            self._take(self._writers[partition], batch, now)
+        if now >= self._look_ms:
+            self._look(now)
+        if self._held > self.config.buffer_max_bytes:
             self._limit_memory()
-        self._end_due()
-        self._ask_for_time()
+        self._ask_for_time(now)
+
+    def _take(self, writer: PartitionWriter, batch: SinkBatch, now: int) -> None:
+        before = writer.held
+        with _Attempt(self, writer):
+            writer.take(batch, now)
+            writer.end_if_due(now)
+        self._held += writer.held - before
+        if (due := writer.due_ms(now)) is not None:
+            self._due_ms = due if self._due_ms is None else min(self._due_ms, due)
+        if writer.is_publishing:
+            self._publishing.add(writer)
+
+    def _look(self, now: int) -> None:
+        """Look at all partitions, of which there may be thousands, and not at every put."""
+        for writer in self._writers.values():
+            with _Attempt(self, writer):
+                writer.end_if_due(now)
+        self._publishing = {writer for writer in self._writers.values() if writer.is_publishing}
+        self._held = self._all_held()
+        self._due_ms = min(
+            (due for writer in self._writers.values() if (due := writer.due_ms(now)) is not None), default=None
+        )
+        soonest = now + _LOOK_MS if self._due_ms is None else min(now + _LOOK_MS, self._due_ms)
+        self._look_ms = max(soonest, now + _LEAST_LOOK_MS)
 
     def _respect_pause(self) -> None:
         if (left := self._closed_until - time.monotonic()) > 0:
             raise RetriableError(self._failure, retry_after=left)
 
     def _settle(self) -> None:
-        for writer in self._writers.values():
-            if writer.is_publishing:
-                with _Attempt(self, writer):
-                    writer.settle()
+        for writer in list(self._publishing):
+            with _Attempt(self, writer):
+                writer.settle()
+            if not writer.is_publishing:
+                self._publishing.discard(writer)
 
     def _make_ready(self) -> None:
         """Read what earlier runs left of new partitions."""
-        new = [writer for writer in self._writers.values() if not writer.is_ready]
+        new = self._new
         if not new:
             return
         try:
@@ -140,6 +178,7 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
             raise RetriableError(f"The store cannot be read now: {error}") from error
         for writer in new:
             writer.is_ready = True
+        self._new = []
 
     def _clean(self, topic: str, partitions: Collection[int]) -> None:
         """Discard the uploads that a killed task of these partitions left."""
@@ -166,24 +205,32 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
     def _limit_memory(self) -> None:
         """Send parts early, and then end the files that are open longest, until memory is within its limit."""
         limit = self.config.buffer_max_bytes
+        self._held = self._all_held()
         if self._held <= limit:
             return
         for writer in self._writers.values():
             with _Attempt(self, writer):
                 writer.send_early()
-        while self._held > limit:
-            free = [(at, writer) for writer in self._writers.values() if (at := writer.opened_ms) is not None]
-            if free:
-                _, oldest = min(free, key=lambda item: (item[0], item[1].partition))
+        while (held := self._all_held()) > limit:
+            oldest = self._oldest()
+            if oldest is not None:
                 with _Attempt(self, oldest):
                     oldest.end(Reason.MEMORY)
-                if self._held <= limit:
-                    return
-            if not self._await_one():
-                return
+                self._publishing.add(oldest)
+            elif not self._await_one():
+                break
+        self._held = held
 
-    @property
-    def _held(self) -> int:
+    def _oldest(self) -> PartitionWriter | None:
+        """Return the writer whose files are open longest, of those that can be ended now."""
+        free = [
+            (at, writer)
+            for writer in self._writers.values()
+            if (at := writer.opened_ms) is not None and not writer.is_publishing
+        ]
+        return min(free, key=lambda item: (item[0], item[1].partition))[1] if free else None
+
+    def _all_held(self) -> int:
         return sum(writer.held for writer in self._writers.values())
 
     def _await_one(self) -> bool:
@@ -195,19 +242,11 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
             writer.settle(self._plan.patience)
         return not writer.is_publishing
 
-    def _end_due(self) -> None:
-        now = _now_ms()
-        for writer in self._writers.values():
-            with _Attempt(self, writer):
-                writer.end_if_due(now)
-
-    def _ask_for_time(self) -> None:
+    def _ask_for_time(self, now: int) -> None:
         """Ask to be called when the clock ends files, or soon if some are being published."""
-        now = _now_ms()
-        due = [at for writer in self._writers.values() if (at := writer.due_ms(now)) is not None]
-        seconds = [max(0.0, (min(due) - now) / 1000)] if due else []
-        if any(writer.is_publishing for writer in self._writers.values()):
-            seconds.append(_LOOK_SECONDS)
+        seconds = [] if self._due_ms is None else [max(0.0, (self._due_ms - now) / 1000)]
+        if self._publishing:
+            seconds.append(_LOOK_MS / 1000)
         if seconds:
             self.context.timeout(min(seconds))
 
@@ -216,6 +255,8 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         known = {partition: self._writers[partition] for partition in offsets if partition in self._writers}
         deadline = time.monotonic() + _LAST_FILES_SECONDS
+        for partition, writer in known.items():
+            self._end(writer, offsets[partition])
         for writer in known.values():
             self._finish(writer, deadline)
         crash_point("objects-before-commit")
@@ -225,13 +266,24 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
             writer.committed(offset)
         return found
 
+    def _end(self, writer: PartitionWriter, delivered: int) -> None:
+        """End the files that end when offsets are committed."""
+        with self._told(writer):
+            writer.end_if_reached(delivered)
+            if self._rotates_on_commit and writer.opened_ms is not None:
+                writer.end(Reason.COMMIT)
+
     def _finish(self, writer: PartitionWriter, deadline: float) -> None:
-        """Wait for files of a partition that are being published. What goes wrong is told by the next put."""
+        """Wait for files of a partition that are being published."""
+        with self._told(writer):
+            writer.settle(max(0.0, deadline - time.monotonic()))
+
+    @contextmanager
+    def _told(self, writer: PartitionWriter) -> Iterator[None]:
+        """Log what goes wrong and may pass: the next put tells of it, and has the records read again."""
         try:
             with _Attempt(self, writer):
-                if self._rotates_on_commit and writer.opened_ms is not None:
-                    writer.end(Reason.COMMIT)
-                writer.settle(max(0.0, deadline - time.monotonic()))
+                yield
         except RetriableError as error:
             _log.warning("Files of %s-%d are not written yet: %s", *writer.partition, error)
 

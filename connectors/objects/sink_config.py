@@ -72,7 +72,7 @@ class _RecordOptions(FormatOptions):
         validator=at_least(1),
         group=_RECORD,
         doc="How long a put may wait for the store before the task polls again, so that it stays in its group; never "
-        "more than a minute.",
+        "more than half a minute.",
     )
 
 
@@ -101,16 +101,15 @@ class ObjectSinkConfig(LayoutOptions, _RecordOptions):
         yield from self.format_mistakes("The sink")
         yield from self.layout_mistakes(has_output_type=self.has_output_type)
         yield from refused_keys(self.originals)
-        needs = {
+        needs: dict[str, str] = {
             "format.class": str(self.format_class) + str(self.format_output_type),
             "keys.format.class": self.keys_format_class if self.store_kafka_keys else "",
             "headers.format.class": self.headers_format_class if self.store_kafka_headers else "",
         }
         for key, name in needs.items():
-            if any(part in name.lower() for part in ("parquet", "orc")) and (
-                reason := missing_extra("arrow", "pyarrow")
-            ):
-                yield ConfigRuleError(f"Files of Parquet and ORC cannot be written. {reason}", key)
+            missing = missing_extra("arrow", "pyarrow")
+            if missing and any(part in name.lower() for part in ("parquet", "orc")):
+                yield ConfigRuleError(f"Files of Parquet and ORC cannot be written. {missing}", key)
         if self.on_null == "write" and not self.store_kafka_keys and not self.has_output_type:
             reason = "A record without a value is its key: set store.kafka.keys=true, or ignore them."
             yield ConfigError("behavior.on.null.values", self.behavior_on_null_values, reason)

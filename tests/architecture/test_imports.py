@@ -68,7 +68,7 @@ DOORS: Final = {
     "numpy": ["connectors/spark"],
     "psycopg": ["connect/kits/sql"],
     "py4j": ["connectors/spark"],
-    "pyarrow": ["connect/data", "connect/kits/files/readers", "connectors", "converters"],
+    "pyarrow": ["connect/data", "connect/kits/files", "connectors", "converters"],
     "pymysql": ["connect/kits/sql"],
     "pyspark": ["connectors/spark"],
     "pytest": ["connect/testing"],

@@ -88,7 +88,7 @@ class Sink:
         self.target = target
         self.offsets = folder / "offsets.json"
         props = {"name": mode, "topics": object_sink_run.TOPIC, "retry.backoff.ms": "10", **target.props, **MODES[mode]}
-        self.order = {
+        self.order: dict[str, Any] = {
             "class": f"connectors.objects.{target.connector}",
             "props": props,
             "records": RECORDS,
@@ -182,6 +182,24 @@ def test_kills_at_random(target: ObjectTarget, tmp_path: Path, mode: str) -> Non
     print(f"{target.kind} {mode}: killed {killed} times at random, {RECORDS} records once")
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["s3", *(["gcs", "azure"] if KILLS else [])])
+def test_kills_between_parts(kind: str, tmp_path: Path) -> None:
+    """Nobody sees a file of which only some parts were sent, and what S3 keeps of it is removed."""
+    with object_target(kind, tmp_path) as target:
+        sink = Sink(target, tmp_path, "records")
+        sink.order |= {"width": 16_000, "props": {**sink.order["props"], "flush.size": "400"}}
+        for count in (1, 2):
+            assert sink.run(f"objects-after-part:{count}") == -signal.SIGKILL
+            found = sink.numbers()
+            assert len(found) == len(set(found))
+            assert len(found) in (0, 400), "whole files alone"
+        assert sink.run() == 0
+        assert sorted(sink.numbers()) == list(range(RECORDS))
+        if kind == "s3":
+            assert target.store.uploads("topics") == []
+
+
 def test_kills_of_a_worker(bootstrap: str, topic: str, tmp_path: Path) -> None:
     """With Kafka, and a worker that is killed with all its processes: records once, and offsets behind them."""
     admin = admin_client(bootstrap)
@@ -201,14 +219,14 @@ def test_kills_of_a_worker(bootstrap: str, topic: str, tmp_path: Path) -> None:
             "consumer.override.auto.offset.reset": "earliest",
         },
     )
-    folder = tmp_path / "store/topics" / topic
+    folder, rounds = tmp_path / "store/topics" / topic, 6 if KILLS else 2
 
     def found() -> Counter[int]:
         lines = (line for file in folder.rglob("*.json") for line in file.read_text().splitlines())
         return Counter(json.loads(line)["id"] for line in lines)
 
     try:
-        for kill in range(4):
+        for kill in range(rounds):
             for number in range(kill * 500, kill * 500 + 500):
                 producer.produce(topic, json.dumps({"id": number}).encode(), partition=number % 3)
             assert producer.flush(30) == 0
@@ -216,7 +234,7 @@ def test_kills_of_a_worker(bootstrap: str, topic: str, tmp_path: Path) -> None:
             wait_until("files", lambda expected=kill * 500 + 1: len(found()) >= expected, seconds=60)  # type: ignore[misc]
             worker.kill()
         worker.start()
-        wait_until("all records", lambda: len(found()) == 2000, seconds=60)
+        wait_until("all records", lambda: len(found()) == rounds * 500, seconds=60)
     finally:
         worker.close()
     assert set(found().values()) == {1}

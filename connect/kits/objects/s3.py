@@ -439,6 +439,11 @@ class S3Objects:
                 "aws.access.key.id and aws.secret.access.key, and what they permit (docs/spark/stores.md lists it)."
             )
         told = f"{error.operation_name} of {path} in bucket {self._bucket} failed ({code or status})."
+        if code == "NotImplemented" or status == 501:
+            return ConnectError(
+                f"{told} The service does not know such a request. Conditional writes (If-None-Match) are needed where "
+                "the clock, the size or memory ends files: update the service, or use flush.size alone."
+            )
         if status in {408, 429} or status >= 500 or code in _PASSING:
             headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
             return RetriableError(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from connect.errors import ConnectError, RetriableError
 from connect.kits.objects.azure import AzureBlobs
@@ -15,6 +16,8 @@ from connect.kits.objects.local import LocalFiles
 from connect.kits.objects.s3 import S3Attributes, S3Objects
 
 __all__ = ["Upload", "UploadSettings", "begin_upload", "discard_uploads"]
+
+_PERMANENT: Final = frozenset({errno.ENAMETOOLONG, errno.EROFS, errno.EINVAL, errno.ELOOP})
 
 
 class Upload(Protocol):
@@ -230,4 +233,6 @@ def _disk_errors(path: str) -> Iterator[None]:
             "and remove what has the name of a folder or file."
         ) from error
     except OSError as error:
+        if error.errno in _PERMANENT:
+            raise ConnectError(f"{path} cannot be written: {error}") from error
         raise RetriableError(f"{path} cannot be written now: {error}") from error

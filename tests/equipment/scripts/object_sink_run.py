@@ -28,19 +28,20 @@ SCHEMA: Final = Schema.struct(
 )
 
 
-def value_of(number: int) -> dict[str, Any]:
+def value_of(number: int, width: int = 300) -> dict[str, Any]:
     """The value of a record."""
-    return {"id": number, "origin": ("EWR", "JFK", "LGA")[number // 5 % 3], "note": None if number % 7 else "x" * 300}
+    note = None if number % 7 and width <= 300 else "x" * width
+    return {"id": number, "origin": ("EWR", "JFK", "LGA")[number // 5 % 3], "note": note}
 
 
-def records(count: int) -> list[SinkRecord]:
+def records(count: int, width: int) -> list[SinkRecord]:
     """The records of the topic: their partition and offset follow from their number."""
-    return [_record(number) for number in range(count)]
+    return [_record(number, width) for number in range(count)]
 
 
-def _record(number: int) -> SinkRecord:
+def _record(number: int, width: int) -> SinkRecord:
     partition, offset = number % PARTITIONS, number // PARTITIONS
-    value, time = value_of(number), 1_700_000_000_000 + number * 1000
+    value, time = value_of(number, width), 1_700_000_000_000 + number * 1000
     key, headers = str(number), Headers().add("n", str(number), Schema.string())
     return SinkRecord(
         TOPIC, value, SCHEMA, key, Schema.string(), partition, time, headers, offset, TimestampType.CREATE_TIME,
@@ -52,7 +53,7 @@ def main(order: dict[str, Any]) -> None:
     """Run until everything is durable; a kill may come at any moment."""
     module, _, name = order["class"].rpartition(".")
     connector_class = getattr(import_module(module), name)
-    log, file = TopicLog(records(order["records"])), Path(order["offsets"])
+    log, file = TopicLog(records(order["records"], order.get("width", 300))), Path(order["offsets"])
     if file.exists():
         stored = json.loads(file.read_text())
         log.committed = {TopicPartition(TOPIC, int(number)): at for number, at in stored.items()}

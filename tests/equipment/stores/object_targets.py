@@ -58,9 +58,10 @@ def object_target(kind: str, folder: Path) -> Iterator[ObjectTarget]:
             yield ObjectTarget(kind, "S3SinkConnector", S3SinkConfig, props)
         elif kind == "gcs":
             google = stack.enter_context(running_gcs())
-            props = {**google.props, "gcs.bucket.name": google.make_bucket()}
+            props = {**google.props, "gcs.bucket.name": google.make_bucket(), "gcs.part.size": str(5 << 20)}
             yield ObjectTarget(kind, "GcsSinkConnector", GcsSinkConfig, props)
         else:
             azure = stack.enter_context(running_azurite())
             named = {"azblob.account.name": azure.account, "azblob.container.name": azure.make_container()}
+            named["azblob.block.size"] = str(5 << 20)
             yield ObjectTarget(kind, "AzureBlobSinkConnector", AzureBlobSinkConfig, {**azure.props, **named})

@@ -26,6 +26,9 @@ _PARQUET_EXTENSIONS: Final = {
     "brotli": ".br",
     "zstd": ".zstd",
 }
+_MOST_TABLES: Final = 4
+_TABLE_BYTES: Final = 500
+"""About what a column of a table takes beside its content."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,9 @@ class _TableWriter:
             return
         table = self._table(column)
         self._tables.append(table)
-        self.held += table.nbytes
+        self.held += table.nbytes + _TABLE_BYTES * table.num_columns
+        if len(self._tables) >= _MOST_TABLES:
+            self._join()
         if self._schema is not None and self.held >= _GROUP_BYTES:
             self._write_group()
 
@@ -133,6 +138,14 @@ class _TableWriter:
                 f"The fields differ in type from those before in the same file: {error} Give the records a schema."
             ) from error
         return table
+
+    def _join(self) -> None:
+        """Make one table of those that wait: many small ones take more memory than their content."""
+        import pyarrow as pa  # noqa: PLC0415 - as above
+
+        whole = pa.concat_tables([_with_layout(table, self._layout) for table in self._tables]).combine_chunks()
+        self._tables = [whole]
+        self.held = whole.nbytes + _TABLE_BYTES * whole.num_columns
 
     def _write_group(self) -> None:
         import pyarrow as pa  # noqa: PLC0415 - as above

@@ -49,19 +49,29 @@ def json_encoder(schema: Schema | None, *, numeric_decimals: bool = False) -> Js
     # orjson writes null for a float that is not finite: where there is a null, it is looked for.
     has_floats = schema is None or _has_floats(schema)
 
+    names = {schema.field_names} if schema is not None and schema.type is Type.STRUCT and not _changes(schema) else None
+
     def encode(values: Sequence[Any]) -> list[bytes]:
-        nodes = values if node is None else list(map(node, values))
+        nodes = values if node is None or _has_order(values, names) else list(map(node, values))
         try:
             lines = [orjson.dumps(each, _plain, _OPTIONS) for each in nodes]
         except (TypeError, RecursionError):
             return [_thorough(each) for each in nodes]
-        if has_floats:
+        if has_floats and b"null" in b"".join(lines):
             for place, line in enumerate(lines):
                 if b"null" in line:
                     lines[place] = _thorough(nodes[place])
         return lines
 
     return encode
+
+
+def _has_order(values: Sequence[Any], names: set[tuple[str, ...]] | None) -> bool:
+    """Whether all values have these fields, in this order, and none of them has to be changed."""
+    try:
+        return names is not None and set(map(tuple, values)) <= names
+    except TypeError:
+        return False
 
 
 def _thorough(value: Any) -> bytes:
@@ -105,6 +115,11 @@ def _number(value: Decimal) -> Any:
 
 
 # -- what a schema says about its values ---------------------------------------------------------------------
+
+
+def _changes(schema: Schema) -> bool:
+    """Whether values of any field have to be changed for orjson."""
+    return any(_node(field.schema, numeric=False) is not None for field in schema.fields)
 
 
 def _has_floats(schema: Schema) -> bool:

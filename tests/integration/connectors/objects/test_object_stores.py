@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Final
 
+import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from connect.data import NO_HEADERS, SinkBatch, SinkRecord, TimestampType, TopicPartition
+from connect.data import NO_HEADERS, Schema, SinkBatch, SinkRecord, TimestampType, TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connect.kits.objects.s3 import S3Account, S3Objects
 from connect.testing.sink_run import SinkTaskRun, TopicLog, run_sink
 from connectors.objects import AzureBlobSinkConnector, GcsSinkConnector, S3SinkConnector
 from connectors.objects.sinks import S3SinkTask
@@ -120,14 +124,27 @@ def test_a_bucket_that_is_not_there_is_told(bucket: Mapping[str, str]) -> None:
         run_sink(S3SinkConnector, {**bucket, **changes}, records(1, value={"a": 1}))
 
 
-def test_a_role_is_assumed(s3: S3Server, bucket: Mapping[str, str]) -> None:
+@pytest.mark.parametrize("by", ["key", "web identity"])
+def test_a_role_is_assumed(s3: S3Server, bucket: Mapping[str, str], tmp_path: Path, by: str) -> None:
     role = {"aws.sts.role.arn": "arn:aws:iam::123456789012:role/writer", "aws.sts.config.endpoint": s3.endpoint}
+    if by == "web identity":
+        (tmp_path / "token").write_text("a.token.of-it\n")
+        role["aws.sts.web.identity.token.file"] = str(tmp_path / "token")
     run_sink(S3SinkConnector, {**bucket, **role, "flush.size": "1"}, records(1, value={"a": 1}))
     assert list(objects(s3, bucket)) == ["topics/t/partition=0/t+0+0000000000.json"]
 
 
+def test_a_service_without_conditional_writes_is_told() -> None:
+    missing = b'<?xml version="1.0"?><Error><Code>NotImplemented</Code><Message>A header.</Message></Error>'
+    with serving_api() as api:
+        api.route("/", Answer(501, missing, {"Content-Type": "application/xml"}))
+        account = S3Account("us-east-1", api.url, key="k", secret="s", tries=1)
+        with pytest.raises(ConnectError, match=r"use flush\.size alone"):
+            S3Objects(account, "bucket", "").create("cut", b"")
+
+
 def test_a_store_that_throttles_is_given_its_pause() -> None:
-    slow = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code><Message>Reduce your rate.</Message></Error>'
+    slow = b'<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Reduce your rate.</Message></Error>'
     with serving_api() as api:
         api.route("/", Answer(503, slow, {"Retry-After": "7", "Content-Type": "application/xml"}))
         props = {
@@ -185,3 +202,70 @@ def test_azure_blob_storage(azure: AzureServer) -> None:
     assert [json.loads(line)["id"] for line in data.splitlines()] == list(range(COUNT))
     data = client.get_blob_client("small/t/partition=0/t+0+0000000000.json").download_blob().readall()
     assert data == b'{"a":1}\n' * 10
+
+
+ORDER: Final = Schema.struct({"f1": Schema.string()}, name="myrecord")
+
+
+@pytest.mark.parametrize("connector_class", ["io.confluent.connect.s3.S3SinkConnector", "S3SinkConnector"])
+def test_confluent_s_quick_start(s3: S3Server, connector_class: str) -> None:
+    """The files of the tutorial: three records each, as Avro."""
+    bucket = s3.make_bucket()
+    props = {
+        "name": "s3-sink",
+        "connector.class": connector_class,
+        "tasks.max": "1",
+        "topics": "s3_topic",
+        "s3.region": "eu-central-1",
+        "s3.bucket.name": bucket,
+        "s3.part.size": "5242880",
+        "flush.size": "3",
+        "storage.class": "io.confluent.connect.s3.storage.S3Storage",
+        "format.class": "io.confluent.connect.s3.format.avro.AvroFormat",
+        "partitioner.class": "io.confluent.connect.storage.partitioner.DefaultPartitioner",
+        "schema.compatibility": "NONE",
+        "store.url": s3.endpoint,
+        "aws.access.key.id": s3.props["aws.access.key.id"],
+        "aws.secret.access.key": s3.props["aws.secret.access.key"],
+    }
+    given = [
+        item.replace(value={"f1": f"value{number + 1}"}, value_schema=ORDER)
+        for number, item in enumerate(records(9, "s3_topic", {"f1": ""}))
+    ]
+    run_sink(S3SinkConnector, props, given)
+    found = objects(s3, {"s3.bucket.name": bucket})
+    assert {name: [row["f1"] for row in _avro(data)] for name, data in found.items()} == {
+        f"topics/s3_topic/partition=0/s3_topic+0+{first:010d}.avro": [f"value{first + n + 1}" for n in range(3)]
+        for first in (0, 3, 6)
+    }
+
+
+def test_aiven_s_quick_start(s3: S3Server) -> None:
+    bucket = s3.make_bucket()
+    props = {
+        "name": "aiven",
+        "connector.class": "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",
+        "topics": "t",
+        "aws.access.key.id": s3.props["aws.access.key.id"],
+        "aws.secret.access.key": s3.props["aws.secret.access.key"],
+        "aws.s3.bucket.name": bucket,
+        "aws.s3.region": "eu-central-1",
+        "aws.s3.endpoint": s3.endpoint,
+        "aws.s3.prefix": "some-prefix/",
+        "format.output.type": "jsonl",
+        "format.output.fields": "key,value,offset,timestamp",
+        "file.compression.type": "gzip",
+        "file.max.records": "2",
+    }
+    run_sink(S3SinkConnector, props, records(3, value={"a": 1}), batch_size=3)
+    found = objects(s3, {"s3.bucket.name": bucket})
+    line = b'{"key":null,"value":{"a":1},"offset":%d,"timestamp":"2023-11-14T22:13:20Z"}\n'
+    assert {name: gzip.decompress(data) for name, data in found.items() if not name.startswith("_")} == {
+        "some-prefix/t-0-0.gz": line % 0 + line % 1,
+        "some-prefix/t-0-2.gz": line % 2,
+    }
+
+
+def _avro(data: bytes) -> list[dict[str, Any]]:
+    rows: Any = fastavro.reader(BytesIO(data))
+    return list(rows)
