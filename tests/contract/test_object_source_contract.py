@@ -11,7 +11,6 @@ from connect.testing import SourceConnectorTests
 from connectors.objects.source import S3SourceConnector
 from equipment.servers.s3 import S3Server, running_moto
 
-
 pytestmark = pytest.mark.thorough
 
 
