@@ -18,7 +18,7 @@ ROWS ?= 1000000
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race
 
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills bench density thousand docs docs-test clean
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -93,6 +93,12 @@ lake-kills: setup
 	@SLUICE_LAKE_KILLS=$(KILLS) SLUICE_LAKE_STORE=$(STORE) $(BIN)/pytest -s -k "named or random" \
 		tests/cluster/test_$(if $(findstring iceberg,$(STORE))$(findstring delta,$(STORE)),table,spark)_kills.py
 
+# Kills the sinks of objects in some stores, at each named point and at random: make object-kills STORE=s3 KILLS=30
+object-kills: KILLS = 30
+object-kills: STORE = local,s3,gcs,azure
+object-kills: setup
+	@SLUICE_OBJECT_KILLS=$(KILLS) SLUICE_OBJECT_STORE=$(STORE) $(BIN)/pytest -s tests/cluster/test_object_kills.py
+
 # The Spark sink with many topics of ten partitions each in one connector, and with loads far larger than its memory.
 lake-scale: TOPICS = 1000
 lake-scale: MEGABYTES = 4000
@@ -129,6 +135,11 @@ search-kills: setup
 mongodb-kills: KILLS = 20
 mongodb-kills: setup
 	@SLUICE_MONGODB_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mongodb_kills.py
+
+# Kills workers that read objects of S3 and files on an SFTP server, or write files there.
+object-source-kills: KILLS = 30
+object-source-kills: setup
+	@SLUICE_FILE_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_file_source_kills.py
 
 # Makes up so many calls of each operation of the REST API, for principals with few rights.
 fuzz: setup

@@ -2,74 +2,28 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Iterable
 from enum import StrEnum
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Final
 
 from connect.config import (
     HIGH,
     LOW,
     MEDIUM,
-    Config,
     ConfigRuleError,
     Long,
     at_least,
-    between,
-    invalid_value,
+    matches,
     non_empty,
     option,
-    validator,
 )
-from connect.errors import ConfigError, SchemaError
-from connectors.directory.column_type import ColumnType, column_type
+from connect.errors import ConfigError
+from connect.kits.files.readers.delimited import schema_name
+from connect.kits.files.readers.options import PartitionFields, ReadingOptions
+from connect.kits.files.systems.address import Address, parse_address, place_beside
+from connect.kits.files.systems.options import FileSystemOptions
 
-__all__ = [
-    "DirectorySourceConfig",
-    "DirectoryTaskConfig",
-    "FileFormat",
-    "FineTimes",
-    "FinishedAction",
-    "PartitionFields",
-]
-
-_TAB_NAMES: Final = ("\\t", "tab")
-
-
-class FileFormat(StrEnum):
-    """The file formats."""
-
-    AUTO = "auto"
-    CSV = "csv"
-    TSV = "tsv"
-    JSONL = "jsonl"
-    TEXT = "text"
-    AVRO = "avro"
-    PARQUET = "parquet"
-    ORC = "orc"
-
-    @property
-    def is_table(self) -> bool:
-        """Whether files of this format contain their own schema and are read only when complete."""
-        return self in (FileFormat.AVRO, FileFormat.PARQUET, FileFormat.ORC)
-
-
-class FineTimes(StrEnum):
-    """What to do with times in micro- or nanoseconds."""
-
-    REFUSE = "refuse"
-    NUMBER = "number"
-
-
-class PartitionFields(StrEnum):
-    """What to do with folders such as year=2013."""
-
-    NONE = "none"
-    STRING = "string"
-    INFERRED = "inferred"
+__all__ = ["DirectorySourceConfig", "DirectoryTaskConfig", "FinishedAction"]
 
 
 class FinishedAction(StrEnum):
@@ -80,45 +34,15 @@ class FinishedAction(StrEnum):
     DELETE = "delete"
 
 
-@validator("one ASCII character, or \\t or tab for a tab")
-def _one_character(key: str, value: str) -> None:
-    if value not in _TAB_NAMES and not (len(value) == 1 and value.isascii() and value not in "\r\n"):
-        raise invalid_value(key, value, "Use one ASCII character, or tab")
-
-
-@validator("one ASCII character, or nothing")
-def _one_character_or_none(key: str, value: str) -> None:
-    if value:
-        _one_character(key, value)
-
-
-@validator("encoding known to Python in which line ends and ASCII characters are the bytes they are in ASCII")
-def _ascii_encoding(key: str, value: str) -> None:
-    ascii_text = "".join(map(chr, range(128)))
-    try:
-        compatible = ascii_text.encode(value) == ascii_text.encode("ascii")
-    except (LookupError, UnicodeError) as error:
-        raise invalid_value(key, value, f"Name an encoding, such as utf-8 or cp1252: {error}") from error
-    if not compatible:
-        raise invalid_value(key, value, "Convert the files to UTF-8: this encoding is not compatible with ASCII")
-
-
-@validator("list of name:type")
-def _typed_columns(key: str, value: tuple[str, ...]) -> None:
-    for item in value:
-        name, colon, type_name = item.rpartition(":")
-        if not (name and colon):
-            raise invalid_value(key, item, "Write each column as name:type")
-        try:
-            column_type(type_name)
-        except SchemaError as error:
-            raise invalid_value(key, item, str(error)) from error
-
-
-class DirectorySourceConfig(Config):
+class DirectorySourceConfig(ReadingOptions, FileSystemOptions):
     """The options of the directory source."""
 
-    path: str = option(importance=HIGH, validator=non_empty, doc="Folder of the files.")
+    path: str = option(
+        importance=HIGH,
+        validator=non_empty,
+        doc="Folder of the files: a path, or a URL such as sftp://HOST/FOLDER, ftp://, ftps://, "
+        "smb://HOST/SHARE/FOLDER, s3://BUCKET/FOLDER, gs://, abfss://, http:// or https://.",
+    )
     pattern: str = option(
         default="*",
         importance=HIGH,
@@ -129,100 +53,14 @@ class DirectorySourceConfig(Config):
     )
     recursive: bool = option(default=False, importance=MEDIUM, doc="Whether files in subfolders are read, too.")
     topic: str = option(importance=HIGH, validator=non_empty, doc="Topic to publish the rows to.")
-    format: FileFormat = option(
-        default=FileFormat.AUTO,
-        importance=HIGH,
-        doc="Format of the files. auto decides by the name: .csv, .tsv, .tab, .jsonl, .ndjson, .json, .txt or .log, "
-        "each also with .gz or .zip appended, .avro, .parquet or .orc; other files are skipped with a warning.",
-    )
-    header: bool = option(
-        default=True,
-        importance=MEDIUM,
-        doc="Whether the first row of a CSV or TSV file contains the column names.",
-    )
-    columns: tuple[str, ...] = option(
-        default=(),
-        importance=MEDIUM,
-        doc="Column names, in order, in place of those in the header. Without names and without a header, the columns "
-        "are named column_1, column_2 and so on.",
-    )
-    types: tuple[str, ...] = option(
-        default=(),
-        importance=MEDIUM,
-        validator=_typed_columns,
-        doc="Column types, as name:type. The types are string, boolean, int8, int16, int32, int64, float32, float64, "
-        "decimal(SCALE), date, time and timestamp. Columns not listed are strings, unless infer.rows is set.",
-    )
-    infer_rows: int = option(
-        default=0,
-        importance=MEDIUM,
-        validator=between(0, 100_000),
-        doc="Number of rows at the beginning of each file from which to infer the types of columns that are not in "
-        "types. With 0 they are strings. The inferred types are boolean, int64, float64, date and timestamp.",
-    )
-    delimiter: str | None = option(
-        default=None,
-        importance=MEDIUM,
-        validator=_one_character,
-        doc="Character between columns; by default a comma in CSV and a tab in TSV files. Write a tab as \\t or tab.",
-    )
-    quote: str = option(
-        default='"',
-        importance=LOW,
-        validator=_one_character_or_none,
-        doc="Character around values that contain delimiters, line endings or (doubled) quotes. If empty, there is no "
-        "quoting.",
-    )
-    null_tokens: tuple[str, ...] = option(
-        default=(),
-        importance=MEDIUM,
-        doc="Values of CSV and TSV files that mean null in every column, such as NA.",
-    )
-    empty_as_null: bool = option(
-        default=True,
-        importance=LOW,
-        doc="Whether an empty value of a CSV or TSV file, quoted or not, is null. Otherwise it is an empty string in "
-        "a string column, and makes the row malformed in other columns.",
-    )
-    partition_fields: PartitionFields = option(
-        default=PartitionFields.NONE,
-        importance=MEDIUM,
-        doc="Whether folders such as year=2013 become fields of the rows in them, after the fields of the file: as "
-        "strings (string), or in the type that infer.rows would infer from the value (inferred). types takes "
-        "precedence. An empty value and __HIVE_DEFAULT_PARTITION__ mean null. Requires recursive=true.",
-    )
-    fine_times: FineTimes = option(
-        default=FineTimes.REFUSE,
-        importance=LOW,
-        doc="What to do with times and timestamps that Parquet and ORC files store in micro- or nanoseconds, while "
-        "Connect's types have milliseconds. refuse: a value that is not a whole number of milliseconds makes its "
-        "row malformed. number: such columns become int64, with the numbers in the file.",
-    )
-    encoding: str = option(
-        default="utf-8", importance=LOW, validator=_ascii_encoding, doc="Character encoding of the files."
-    )
     batch_size: int = option(
         default=5000, importance=LOW, validator=at_least(1), doc="Maximum number of records per poll."
-    )
-    record_max_bytes: int = option(
-        default=16 * 1024 * 1024,
-        importance=LOW,
-        validator=at_least(1024),
-        doc="Maximum length of a row in bytes. A file with a longer row is reported and not read any further; an Avro "
-        "file with a block of more than four times this size is not read at all.",
     )
     scan_interval_ms: Long = option(
         default=1000,
         importance=LOW,
         validator=at_least(1),
         doc="How often to scan the folder while there is nothing to read.",
-    )
-    settle_ms: Long = option(
-        default=5000,
-        importance=MEDIUM,
-        validator=at_least(0),
-        doc="How long a file must be unchanged to count as complete. Only then does the connector read a last row "
-        "without a line ending, open a compressed, Avro, Parquet or ORC file, and move or delete a file.",
     )
     finished_action: FinishedAction = option(
         default=FinishedAction.LEAVE,
@@ -232,53 +70,47 @@ class DirectorySourceConfig(Config):
     finished_folder: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="Folder for finished.action=move, on the same file system. Subfolders are created as needed.",
+        doc="Folder for finished.action=move, on the same file system: a path, there if path is a URL. Subfolders "
+        "are created as needed.",
+    )
+    done_suffix: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=matches(r"[^/]+", "what the names of markers end with, such as .done"),
+        doc="What a marker adds to the name of a file, such as .done: a file is read only once its marker is beside "
+        "it. Markers are not read, and are removed with their files.",
     )
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""
         if self.finished_action is FinishedAction.MOVE and not self.finished_folder:
             yield ConfigRuleError("finished.action=move needs finished.folder: name a folder", "finished.folder")
-        if self.finished_folder and Path(self.finished_folder).absolute() == Path(self.path).absolute():
-            yield ConfigRuleError("finished.folder must not be the same folder as path", "finished.folder")
         if self.partition_fields is not PartitionFields.NONE and not self.recursive:
             yield ConfigRuleError("partition.fields needs recursive=true, to read the folders", "partition.fields")
-        if self._needs_arrow and find_spec("pyarrow") is None:
-            yield ConfigRuleError(
-                "Parquet and ORC files need pyarrow, which is not installed: pip install 'sluice-connect[arrow]'",
-                "format",
-            )
-        if len(set(self.columns)) < len(self.columns):
-            yield ConfigRuleError("columns must not have a name twice", "columns")
-        if self.quote and self.quote == (self.delimiter or ","):
-            yield ConfigRuleError("quote and delimiter must be different characters", "quote")
+        yield from self.reading_mistakes(self.pattern)
+        mistakes = list(self.system_mistakes("path", self.path))
+        yield from mistakes
+        if mistakes:
+            return
+        if self.finished_folder and self.finished_place == self.address.path:
+            yield ConfigRuleError("finished.folder must not be the same folder as path", "finished.folder")
+        if self.address.scheme in ("http", "https") and self.finished_action is not FinishedAction.LEAVE:
+            yield ConfigRuleError("Files at http:// can only be read: set finished.action=leave", "finished.action")
 
     @property
-    def _needs_arrow(self) -> bool:
-        by_name = self.format is FileFormat.AUTO and self.pattern.lower().endswith((".parquet", ".orc"))
-        return by_name or self.format in (FileFormat.PARQUET, FileFormat.ORC)
+    def address(self) -> Address:
+        """The address of the folder."""
+        return parse_address("path", self.path)
 
     @property
-    def column_types(self) -> dict[str, ColumnType]:
-        """The types given by ``types``, by column name."""
-        pairs = (item.rpartition(":") for item in self.types)
-        return {name: column_type(type_name) for name, _, type_name in pairs}
+    def finished_place(self) -> str | None:
+        """The folder for finished files, as the file system names it."""
+        return None if self.finished_folder is None else place_beside(self.address, self.finished_folder)
 
     @property
-    def null_texts(self) -> frozenset[str]:
-        """The values that mean null."""
-        return frozenset((*self.null_tokens, "") if self.empty_as_null else self.null_tokens)
-
-    def delimiter_of(self, file_format: FileFormat) -> str:
-        """Return the delimiter of CSV or TSV files."""
-        if self.delimiter is None:
-            return "\t" if file_format is FileFormat.TSV else ","
-        return "\t" if self.delimiter in _TAB_NAMES else self.delimiter
-
-    @property
-    def is_utf8(self) -> bool:
-        """Whether files are in UTF-8 or in ASCII, a subset of it."""
-        return codecs.lookup(self.encoding).name in ("utf-8", "ascii")
+    def struct_name(self) -> str:
+        """The name of the schema of rows that have none of their own: the topic."""
+        return schema_name(self.topic)
 
 
 class DirectoryTaskConfig(DirectorySourceConfig):

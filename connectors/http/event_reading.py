@@ -9,9 +9,9 @@ from connect.data import NO_HEADERS, Schema, SourceRecord
 from connect.errors import ConnectError, DataError
 from connect.kits.http.messages import Request
 from connect.kits.http.retries import Backoff, retry_after
+from connect.kits.json_text import parse_json
 from connectors.http.events import Event, EventParser
 from connectors.http.items import Items
-from connectors.http.json_text import parse_json
 from connectors.http.source_config import HttpSourceConfig
 from connectors.http.source_requests import SourceRequests
 from connectors.http.steps import Malformed, TryLater

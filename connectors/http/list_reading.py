@@ -15,10 +15,10 @@ from typing import Any, Final
 from connect.data import SourceRecord
 from connect.errors import DataError
 from connect.kits.http.messages import Request, Response
+from connect.kits.json_text import parse_json
 from connectors.http.charset import body_text, declared_charset
 from connectors.http.exchange import Answer, Exchange
 from connectors.http.items import Item, Items, fingerprint
-from connectors.http.json_text import parse_json
 from connectors.http.paging import Circle, Page, Paging
 from connectors.http.places import Place, Validators
 from connectors.http.selection import Selection

@@ -14,12 +14,12 @@ from connect.errors import ConnectError, DataError, RetriableError
 from connect.kits.http.messages import NoAnswerError, Response
 from connect.kits.http.retries import retry_after
 from connect.kits.http.senders import Answered, Senders
+from connect.kits.json_text import json_text
 from connect.sink import SinkConnector, SinkTask
 from connectors.http.background import LOOK
 from connectors.http.charset import shown_body
 from connectors.http.client_config import http_client
 from connectors.http.exchange import body_excerpt
-from connectors.http.json_text import json_text
 from connectors.http.lanes import Lanes
 from connectors.http.sink_config import HttpSinkConfig
 from connectors.http.sink_requests import Job, Position, Refused, SinkRequests, position_of

@@ -10,7 +10,7 @@ from typing import Any
 from connect.data import SinkRecord, TopicPartition
 from connect.errors import DataError
 from connect.kits.http.messages import Request
-from connectors.http.json_text import json_text
+from connect.kits.json_text import json_text
 from connectors.http.sink_config import HttpSinkConfig
 
 __all__ = ["Job", "Position", "Refused", "SinkRequests", "position_of"]

@@ -23,7 +23,7 @@ from connect.data.excerpt import excerpt
 from connect.data.numerals import integer_text
 from connect.errors import DataError
 from connect.internals.java.date_format import DateFormat
-from connectors.http.json_text import json_text
+from connect.kits.json_text import json_text
 
 __all__ = ["Encoding", "MissingValueError", "Template", "TemplateError", "body_encoding"]
 

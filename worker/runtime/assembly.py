@@ -161,13 +161,19 @@ class Assembly:
 
     @cached_property
     def connector_entry(self) -> PluginEntry:
-        """The plugin that ``connector.class`` names, in the requested version."""
+        """The plugin that ``connector.class`` names, in the requested version.
+
+        With ``engine=spark`` it is the one that does the same by Spark's own means, if there is one.
+        """
         name, version = self.props[_CLASS], self.props.get(CONNECTOR_VERSION)
         if has_reference(name):
             raise PluginError(
                 f"connector.class is {name}, and may not refer to a config provider: write the class itself."
             )
-        return self.plugins.find(PluginKind.CONNECTOR, name, version)
+        entry = self.plugins.find(PluginKind.CONNECTOR, name, version)
+        if entry.spark_class is None or self.props.get("engine", "").strip() != _SPARK:
+            return entry
+        return self.plugins.find(PluginKind.CONNECTOR, entry.spark_class)
 
     @cached_property
     def registry(self) -> PluginRegistry:

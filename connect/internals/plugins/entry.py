@@ -38,7 +38,8 @@ class PluginEntry:
     ``type`` is ``source`` or ``sink`` for connectors and ``None`` for others. ``folder`` contains its modules if they
     are not already on the import path; several versions of a class may exist, each in a folder of its own.
     ``task_aliases`` are the Java task classes of the connectors in ``aliases``, if not named after them.
-    ``interpreter`` is the interpreter that must run the plugin, if not that of this process.
+    ``interpreter`` is the interpreter that must run the plugin, if not that of this process. ``spark_class`` is the
+    connector that takes the place of this one with ``engine=spark``, if another does the same by Spark's own means.
     """
 
     kind: PluginKind
@@ -49,6 +50,7 @@ class PluginEntry:
     folder: Path | None = None
     task_aliases: tuple[str, ...] = ()
     interpreter: Path | None = None
+    spark_class: str | None = None
 
     def java_task(self, connector: str) -> str | None:
         """Return the Java task class of ``connector``, one of the aliases, or else that of the first alias."""

@@ -74,7 +74,13 @@ def read_entries(
 
 
 def _entry(file: Path, kind: PluginKind, table: Mapping[str, Any], folder: Path | None) -> PluginEntry:
-    known = ["class", "type", "aliases", "version", *(["task_aliases"] if kind is PluginKind.CONNECTOR else [])]
+    known = [
+        "class",
+        "type",
+        "aliases",
+        "version",
+        *(["task_aliases", "spark_class"] if kind is PluginKind.CONNECTOR else []),
+    ]
     unknown = table.keys() - set(known)
     if unknown or not isinstance(table.get("class"), str):
         wrong = f"unknown key {min(unknown)}" if unknown else "no class"
@@ -92,7 +98,9 @@ def _entry(file: Path, kind: PluginKind, table: Mapping[str, Any], folder: Path 
             f"{file}: {table['class']} has {len(aliases)} aliases but {len(tasks)} task_aliases; give one for each "
             "alias."
         )
-    return PluginEntry(kind, table["class"], table.get("type"), aliases, version, folder, tasks)
+    if not isinstance(spark := table.get("spark_class"), str | None):
+        raise PluginError(f"{file}: the spark_class of {table['class']} is {spark!r}, which is no dotted path.")
+    return PluginEntry(kind, table["class"], table.get("type"), aliases, version, folder, tasks, spark_class=spark)
 
 
 def _own_version(entry: PluginEntry, modules: Path | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
+from connect.kits.http.retries import retry_after
 from connect.kits.objects.azure_account import AzureAccount
+from connect.kits.objects.entry import ObjectEntry
 from connect.kits.objects.ranges import open_ranges
 
 if TYPE_CHECKING:
@@ -151,6 +154,40 @@ class AzureBlobs:
         """Yield the blobs below a folder, ordered by path, with their sizes, without those that stand for folders."""
         yield from ((self._path(blob), int(blob.size)) for blob in self._listed(path) if not _is_folder(blob))
 
+    def entries(self, start: str = "", after: str = "") -> Iterator[ObjectEntry]:
+        """The blobs whose paths begin with ``start`` and come after ``after``, ordered by path.
+
+        The service begins a list only at its beginning, so those before are passed over.
+        """
+        with self._errors(start, of_container=True):
+            for blob in self._container.list_blobs(name_starts_with=self._key(start), include=["metadata"]):
+                path = self._path(blob)
+                if path > after and not _is_folder(blob):
+                    yield _entry(path, blob)
+
+    def entry(self, path: str) -> ObjectEntry | None:
+        """Return what a list would tell of a blob; ``None`` if it does not exist or is a folder."""
+        found = self._properties(path)
+        return None if found is None or _is_folder(found) else _entry(path, found)
+
+    def read_version(self, path: str, tag: str, first: int, size: int) -> bytes:
+        """Return a range of a blob if it still has this tag; raises :class:`FileNotFoundError` if not."""
+        from azure.core import MatchConditions  # noqa: PLC0415 - as the client
+
+        try:
+            with self._errors(path):
+                stream = self._blob(path).download_blob(
+                    offset=first, length=size, etag=f'"{tag}"', match_condition=MatchConditions.IfNotModified
+                )
+                return cast("bytes", stream.readall())
+        except FileExistsError:
+            raise FileNotFoundError(path) from None
+
+    def copy(self, path: str, target: str) -> None:
+        """Copy a blob by its content, block by block."""
+        with self._errors(path):
+            self._blob(target).upload_blob(self._blob(path).download_blob().chunks(), overwrite=True)
+
     def names(self, path: str) -> list[str]:
         """List the names directly in a folder."""
         start = self._key(f"{path}/" if path else "")
@@ -192,13 +229,24 @@ class AzureBlobs:
         Raises :class:`FileExistsError` if the blob exists, :class:`FileNotFoundError` if the blocks no longer exist.
         """
         from azure.core import MatchConditions  # noqa: PLC0415 - as the client
-        from azure.storage.blob import BlobBlock  # noqa: PLC0415
+
+        self._commit(path, upload, parts, match_condition=MatchConditions.IfMissing)
+
+    def commit(self, path: str, upload: str, parts: Sequence[str]) -> None:
+        """Create or replace a blob; as :meth:`commit_if_absent` otherwise."""
+        self._commit(path, upload, parts)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace a blob."""
+        with self._errors(path):
+            self._blob(path).upload_blob(data, overwrite=True)
+
+    def _commit(self, path: str, upload: str, parts: Sequence[str], **conditions: Any) -> None:
+        from azure.storage.blob import BlobBlock  # noqa: PLC0415 - as the client
 
         blocks = [BlobBlock(_block(upload, part)) for part in parts]
         with self._errors(path):
-            self._blob(path).commit_block_list(
-                blocks, metadata={_WRITTEN_BY: upload}, match_condition=MatchConditions.IfMissing
-            )
+            self._blob(path).commit_block_list(blocks, metadata={_WRITTEN_BY: upload}, **conditions)
 
     # -- requests --------------------------------------------------------------------------------------------
 
@@ -275,7 +323,10 @@ class AzureBlobs:
             )
         message = f"A request for {path} in container {self._name} failed ({code or status})."
         if status in {408, 429} or status >= 500:
-            return RetriableError(message)
+            headers = getattr(error.response, "headers", None) or {}
+            return RetriableError(
+                message, retry_after=retry_after({"retry-after": headers.get("Retry-After", "")}, time.time())
+            )
         return ConnectError(f"{message} Check store.url and azblob.endpoint.")
 
 
@@ -287,6 +338,10 @@ def _code(error: HttpResponseError) -> str:
 
 def _is_folder(blob: Any) -> bool:
     return (blob.metadata or {}).get(_FOLDER) == "true"
+
+
+def _entry(path: str, blob: Any) -> ObjectEntry:
+    return ObjectEntry(path, int(blob.size), str(blob.etag).strip('"'), int(1000 * blob.last_modified.timestamp()))
 
 
 def _depth(path: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
+from connect.kits.http.retries import retry_after
+from connect.kits.objects.entry import ObjectEntry
 from connect.kits.objects.ranges import open_ranges
 
 if TYPE_CHECKING:
@@ -155,6 +158,46 @@ class GoogleObjects:
             for blob in self._client.list_blobs(self._bucket, prefix=prefix, retry=self._again):
                 yield blob.name.removeprefix(self._prefix), blob.size
 
+    def entries(self, start: str = "", after: str = "") -> Iterator[ObjectEntry]:
+        """The objects whose paths begin with ``start`` and come after ``after``, ordered by path."""
+        # The service includes the name at which a list begins.
+        first = self._key(f"{after}\x00") if after else None
+        with self._errors(start, of_bucket=True):
+            found = self._client.list_blobs(
+                self._bucket, prefix=self._key(start), start_offset=first, retry=self._again
+            )
+            for blob in found:
+                yield _entry(blob.name.removeprefix(self._prefix), blob)
+
+    def entry(self, path: str) -> ObjectEntry | None:
+        """Return what a list would tell of an object; ``None`` if it does not exist."""
+        blob = self._blob(path)
+        try:
+            with self._errors(path):
+                blob.reload(retry=self._again)
+        except FileNotFoundError:
+            return None
+        return _entry(path, blob)
+
+    def read_version(self, path: str, tag: str, first: int, size: int) -> bytes:
+        """Return a range of an object if it still has this generation; raises :class:`FileNotFoundError` if not."""
+        try:
+            with self._errors(path):
+                blob = self._blob(path)
+                return cast(
+                    "bytes",
+                    blob.download_as_bytes(
+                        start=first, end=first + size - 1, if_generation_match=int(tag), retry=self._again
+                    ),
+                )
+        except FileExistsError:
+            raise FileNotFoundError(path) from None
+
+    def copy(self, path: str, target: str) -> None:
+        """Copy an object without moving its content, in place of what has the second name."""
+        self.remove(target)
+        self.copy_if_absent(path, target)
+
     def names(self, path: str) -> list[str]:
         """List the names directly in a folder."""
         prefix = self._key(f"{path}/" if path else "")
@@ -176,6 +219,18 @@ class GoogleObjects:
                 rest, _, _ = blob.rewrite(self._blob(source), rest, if_generation_match=_NONE, retry=self._again)
                 if rest is None:
                     return
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an object."""
+        with self._errors(path, of_bucket=True):
+            self._blob(path).upload_from_string(data, "application/octet-stream", retry=self._again)
+
+    def append(self, writer: Any, path: str, data: bytes, *, ends: bool) -> None:
+        """Send bytes to a file of :meth:`writer`; it exists when its last ones were sent."""
+        with self._errors(path, of_bucket=True):
+            writer.write(data)
+            if ends:
+                writer.close()
 
     def writer(self, path: str) -> Any:
         """Return a file that is sent in chunks, and exists once it is closed."""
@@ -269,8 +324,16 @@ class GoogleObjects:
                 "roles/storage.objectUser on the bucket (docs/spark/stores.md lists what it must permit)."
             )
         if code in {408, 409, 429} or code >= 500:
-            return RetriableError(self._failure_text(path, code))
+            headers = getattr(error.response, "headers", None) or {}
+            return RetriableError(
+                self._failure_text(path, code),
+                retry_after=retry_after({"retry-after": headers.get("Retry-After", "")}, time.time()),
+            )
         return ConnectError(f"{self._failure_text(path, code)} Check store.url and gcs.endpoint.")
 
     def _failure_text(self, path: str, code: int) -> str:
         return f"A request for {path} in bucket {self._name} failed ({code})."
+
+
+def _entry(path: str, blob: Any) -> ObjectEntry:
+    return ObjectEntry(path, int(blob.size), str(blob.generation), int(1000 * blob.updated.timestamp()))

@@ -42,6 +42,20 @@ class LocalFiles:
             beside.unlink(missing_ok=True)
         sync_path(target.parent)
 
+    def append(self, path: str, data: bytes) -> None:
+        """Add bytes to the end of a file, which is created if it does not exist. They are durable after a move."""
+        target = self.root / path
+        self.make_folders(_folder_of(path))
+        with target.open("ab") as stream:
+            stream.write(data)
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file its name, in place of another that has it, and make its content durable."""
+        sync_path(self.root / source)
+        self.make_folders(_folder_of(target))
+        (self.root / source).replace(self.root / target)
+        sync_path((self.root / target).parent)
+
     def read(self, path: str) -> bytes:
         """Return the content of a file."""
         return (self.root / path).read_bytes()

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
+from connect.kits.http.retries import retry_after
+from connect.kits.objects.entry import ObjectEntry
 from connect.kits.objects.pieces import PieceStream
 from connect.kits.objects.ranges import open_ranges
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
 
-__all__ = ["S3Account", "S3Objects", "S3Writer"]
+__all__ = ["S3Account", "S3Attributes", "S3Objects", "S3Role", "S3Writer"]
 
 _MEANINGS: Final[Sequence[tuple[frozenset[str], type[OSError]]]] = (
     (frozenset({"404", "NoSuchKey", "NoSuchUpload", "NotFound"}), FileNotFoundError),
@@ -27,9 +31,58 @@ _MEANINGS: Final[Sequence[tuple[frozenset[str], type[OSError]]]] = (
 _REFUSED: Final = frozenset(
     {"401", "403", "AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"}
 )
+_PASSING: Final = frozenset({"SlowDown", "RequestTimeout", "Throttling", "ThrottlingException", "RequestLimitExceeded"})
 _WRITTEN_BY: Final = "sluice"
 _TRIES: Final = 5
 _DELETED_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class S3Role:
+    """A role that is assumed before the bucket is reached; with a token file, by a web identity."""
+
+    arn: str
+    session_name: str = "sluice"
+    session_seconds: int = 3600
+    external_id: str | None = None
+    endpoint: str | None = None
+    token_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class S3Attributes:
+    """What objects are given when they are written."""
+
+    acl: str | None = None
+    encryption: str | None = None
+    kms_key: str | None = None
+    customer_key: str | None = field(default=None, repr=False)
+    content_type: str | None = None
+    content_encoding: str | None = None
+    storage_class: str | None = None
+
+    @property
+    def of_object(self) -> Mapping[str, str]:
+        """The arguments of the request that begins or puts an object."""
+        found = {
+            "ACL": self.acl,
+            "ServerSideEncryption": self.encryption,
+            "SSEKMSKeyId": self.kms_key,
+            "ContentType": self.content_type,
+            "ContentEncoding": self.content_encoding,
+            "StorageClass": self.storage_class,
+        }
+        return {name: value for name, value in found.items() if value} | dict(self.of_part)
+
+    @property
+    def of_part(self) -> Mapping[str, str]:
+        """The arguments of each request with content."""
+        if not self.customer_key:
+            return {}
+        return {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": self.customer_key}
+
+
+_NO_ATTRIBUTES: Final = S3Attributes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +95,13 @@ class S3Account:
     key: str | None = None
     """The credentials. Without them, keys are found the way Amazon's clients do."""
     secret: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    """The session token of credentials that last for a while only."""
+    profile: str | None = None
+    role: S3Role | None = None
+    proxy: str | None = field(default=None, repr=False)
+    accelerated: bool = False
+    tries: int = _TRIES
 
 
 def _client(account: S3Account) -> Any:
@@ -49,25 +109,78 @@ def _client(account: S3Account) -> Any:
     try:
         import boto3  # noqa: PLC0415 - an extra, and slow to import
         from botocore.config import Config  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
     except ImportError as error:
         raise ConnectError(f"A store in S3 needs boto3: {how_to_install('s3')}") from error
-    return boto3.client(
+    proxies = None if account.proxy is None else {"https": account.proxy, "http": account.proxy}
+    try:
+        session = boto3.Session(
+            region_name=account.region,
+            profile_name=account.profile,
+            aws_access_key_id=account.key,
+            aws_secret_access_key=account.secret,
+            aws_session_token=account.token,
+        )
+        if account.role is not None:
+            session = _with_role(session, account.role, proxies)
+    except BotoCoreError as error:
+        raise ConnectError(
+            f"Credentials for S3 cannot be used: {error} Check aws.profile and aws.sts.role.arn."
+        ) from error
+    return session.client(
         "s3",
-        region_name=account.region,
         endpoint_url=account.endpoint,
-        aws_access_key_id=account.key,
-        aws_secret_access_key=account.secret,
         config=Config(
             connect_timeout=10,
             read_timeout=60,
             max_pool_connections=32,
-            retries={"mode": "standard", "max_attempts": _TRIES},
-            s3={"addressing_style": "path" if account.path_style else "auto"},
+            proxies=proxies,
+            retries={"mode": "standard", "max_attempts": account.tries},
+            s3={
+                "addressing_style": "path" if account.path_style and not account.accelerated else "auto",
+                "use_accelerate_endpoint": account.accelerated,
+            },
             # Not every service supports the newer checksums.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
         ),
     )
+
+
+def _with_role(session: Any, role: S3Role, proxies: Mapping[str, str] | None) -> Any:
+    """Return a session whose credentials are those of a role, and are renewed before they end."""
+    import boto3  # noqa: PLC0415 - as above
+    from botocore import UNSIGNED  # noqa: PLC0415
+    from botocore.config import Config  # noqa: PLC0415
+    from botocore.credentials import DeferredRefreshableCredentials  # noqa: PLC0415
+    from botocore.session import get_session  # noqa: PLC0415
+
+    signing = {"signature_version": UNSIGNED} if role.token_file is not None else {}
+    tokens = session.client("sts", endpoint_url=role.endpoint, config=Config(proxies=proxies, **signing))
+
+    def assumed() -> Mapping[str, str]:
+        asked: dict[str, Any] = {
+            "RoleArn": role.arn,
+            "RoleSessionName": role.session_name,
+            "DurationSeconds": role.session_seconds,
+        }
+        if role.token_file is not None:
+            token = Path(role.token_file).read_text().strip()
+            answer = tokens.assume_role_with_web_identity(**asked, WebIdentityToken=token)
+        else:
+            answer = tokens.assume_role(**asked, **({"ExternalId": role.external_id} if role.external_id else {}))
+        found = answer["Credentials"]
+        return {
+            "access_key": found["AccessKeyId"],
+            "secret_key": found["SecretAccessKey"],
+            "token": found["SessionToken"],
+            "expiry_time": found["Expiration"].isoformat(),
+        }
+
+    inner: Any = get_session()
+    inner._credentials = DeferredRefreshableCredentials(refresh_using=assumed, method="sts-assume-role")
+    inner.set_config_variable("region", session.region_name)
+    return boto3.Session(botocore_session=inner)
 
 
 class S3Objects:
@@ -107,10 +220,16 @@ class S3Objects:
             f"{path} in bucket {self._bucket} could not be created: others are writing it at the same time."
         )
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, attributes: S3Attributes = _NO_ATTRIBUTES) -> None:
         """Create or replace an object."""
         with self._errors(path):
-            self._client.put_object(**self._at(path), Body=data)
+            self._client.put_object(**self._at(path), Body=data, **attributes.of_object)
+
+    def tag(self, path: str, tags: Mapping[str, str]) -> None:
+        """Give an object tags in place of those it has."""
+        pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
+        with self._errors(path):
+            self._client.put_object_tagging(**self._at(path), Tagging={"TagSet": pairs})
 
     def read(self, path: str) -> bytes:
         """Return the content of an object; raises :class:`FileNotFoundError` if it does not exist."""
@@ -144,6 +263,39 @@ class S3Objects:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):
                 for item in page.get("Contents", ()):
                     yield self.path_of(item["Key"]), int(item["Size"])
+
+    def entries(self, start: str = "", after: str = "") -> Iterator[ObjectEntry]:
+        """The objects whose paths begin with ``start`` and come after ``after``, ordered by path."""
+        more = {"StartAfter": self.key(after)} if after else {}
+        with self._errors(start):
+            paginator = self._client.get_paginator("list_objects_v2")
+            for page in paginator.paginate(Bucket=self._bucket, Prefix=self.key(start), **more):
+                for item in page.get("Contents", ()):
+                    yield _entry(self.path_of(item["Key"]), int(item["Size"]), item)
+
+    def entry(self, path: str) -> ObjectEntry | None:
+        """Return what a list would tell of an object; ``None`` if it does not exist."""
+        try:
+            found = self._head(path)
+        except FileNotFoundError:
+            return None
+        return _entry(path, int(found["ContentLength"]), found)
+
+    def read_version(self, path: str, tag: str, first: int, size: int) -> bytes:
+        """Return a range of an object if it still has this tag; raises :class:`FileNotFoundError` if not."""
+        try:
+            with self._errors(path):
+                answer = self._client.get_object(
+                    **self._at(path), Range=f"bytes={first}-{first + size - 1}", IfMatch=tag
+                )
+                return cast("bytes", answer["Body"].read())
+        except FileExistsError:
+            raise FileNotFoundError(path) from None
+
+    def copy(self, path: str, target: str) -> None:
+        """Copy an object of any size without moving its content."""
+        with self._errors(path):
+            self._client.copy({"Bucket": self._bucket, "Key": self.key(path)}, self._bucket, self.key(target))
 
     def beginning(self, path: str) -> list[str]:
         """Return the objects whose paths begin with this prefix."""
@@ -194,15 +346,20 @@ class S3Objects:
         # Not every service respects the prefix.
         return [(self.path_of(key), upload) for key, upload in found if key.startswith(prefix)]
 
-    def begin_upload(self, path: str) -> str:
+    def begin_upload(self, path: str, attributes: S3Attributes = _NO_ATTRIBUTES) -> str:
         """Begin an upload of an object, and return its id."""
         with self._errors(path):
-            return cast("str", self._client.create_multipart_upload(**self._at(path))["UploadId"])
+            answer = self._client.create_multipart_upload(**self._at(path), **attributes.of_object)
+            return cast("str", answer["UploadId"])
 
-    def upload_part(self, path: str, upload: str, number: int, data: bytes) -> str:
+    def upload_part(
+        self, path: str, upload: str, number: int, data: bytes, attributes: S3Attributes = _NO_ATTRIBUTES
+    ) -> str:
         """Send a part of an upload, counted from 1, and return its tag."""
         with self._errors(path):
-            answer = self._client.upload_part(**self._at(path), UploadId=upload, PartNumber=number, Body=data)
+            answer = self._client.upload_part(
+                **self._at(path), UploadId=upload, PartNumber=number, Body=data, **attributes.of_part
+            )
             return cast("str", answer["ETag"])
 
     def complete(self, path: str, upload: str, parts: Sequence[str]) -> None:
@@ -282,9 +439,21 @@ class S3Objects:
                 "aws.access.key.id and aws.secret.access.key, and what they permit (docs/spark/stores.md lists it)."
             )
         message = f"{error.operation_name} of {path} in bucket {self._bucket} failed ({code or status})."
-        if status >= 500 or code in {"SlowDown", "RequestTimeout", "Throttling"}:
-            return RetriableError(message)
+        if code == "NotImplemented" or status == 501:
+            return ConnectError(
+                f"{message} The service does not know such a request. Conditional writes (If-None-Match) are needed "
+                "where the clock, the size or memory ends files: update the service, or use flush.size alone."
+            )
+        if status in {408, 429} or status >= 500 or code in _PASSING:
+            headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+            return RetriableError(
+                message, retry_after=retry_after({"retry-after": headers.get("retry-after", "")}, time.time())
+            )
         return ConnectError(f"{message} Check s3.region, s3.endpoint and s3.path.style.access.enabled.")
+
+
+def _entry(path: str, size: int, item: Any) -> ObjectEntry:
+    return ObjectEntry(path, size, str(item.get("ETag", "")), int(1000 * item["LastModified"].timestamp()))
 
 
 class S3Writer:

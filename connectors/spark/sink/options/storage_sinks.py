@@ -210,13 +210,30 @@ def _s3(_: Props) -> dict[str, object]:
     return {}
 
 
+def _gcs(props: Props) -> dict[str, object]:
+    """Confluent's sink for Google Cloud Storage, whose bucket has a key of its own."""
+    bucket = props.get("gcs.bucket.name")
+    return {} if bucket is None else {"store.url": f"gs://{bucket}"}
+
+
+def _azure(props: Props) -> dict[str, object]:
+    """Confluent's sink for Azure, whose account and container have keys of their own."""
+    account, container = props.get("azblob.account.name"), props.get("azblob.container.name")
+    if account is None or container is None:
+        return {}
+    return {"store.url": f"abfss://{container}@{account}.dfs.core.windows.net"}
+
+
 _SINKS: Final[Mapping[str, Callable[[Props], dict[str, object]]]] = {
     "S3Sink": _s3,
+    "GcsSink": _gcs,
+    "AzureBlobSink": _azure,
+    "AzureBlobStorageSink": _azure,
     "HdfsSink": _hdfs,
     "Hdfs3Sink": _hdfs,
     "IcebergSink": _iceberg,
 }
-_STORAGE_SINKS: Final = ("S3Sink", "HdfsSink", "Hdfs3Sink")
+_STORAGE_SINKS: Final = ("S3Sink", "GcsSink", "AzureBlobSink", "AzureBlobStorageSink", "HdfsSink", "Hdfs3Sink")
 
 
 def _sink(props: Props) -> str:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from connect.data import date_schema, decimal_schema, timestamp_schema
 from connect.errors import DataError
 from connect.kits.avro.wire_format import varint
-from connectors.directory.formats.avro import AvroTable
+from connect.kits.files.readers.formats.avro import AvroTable
 from equipment.examples import examples
 from equipment.growth import assert_grows_evenly
 
@@ -269,7 +269,7 @@ def test_a_file_is_not_opened_before_it_is_settled(
     file = folder.write("a.avro", avro(PAIRS)[:-5], fresh=True)
     task = start(context, **{"settle.ms": "3600000"})
     assert rows(task) == []
-    assert task.remaining() == {"bytes": file.stat().st_size}
+    assert task.remaining() == {"bytes": file.stat().st_size, "files": 1}
     file.write_bytes(avro(PAIRS))
     folder.settle(file)
     assert len(rows(start(context))) == 50

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect.errors import SchemaError
+from connect.kits.files.readers.column_type import column_type, inferred_type
+from connect.kits.files.readers.columns import ColumnReader
+from connect.kits.files.readers.delimited import Delimited, Dialect
+from connect.kits.files.readers.layout import parse_rows
+from connect.kits.files.readers.options import FileFormat
+from connect.kits.files.readers.records import Records
 from connectors.directory import DirectorySourceConfig
-from connectors.directory.column_type import column_type, inferred_type
-from connectors.directory.columns import ColumnReader
-from connectors.directory.config import FileFormat
-from connectors.directory.delimited import Delimited, Dialect
-from connectors.directory.layout import parse_rows
-from connectors.directory.records import Records
 from equipment.examples import examples
 
 UTC = dt.UTC

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.directory.records import Records, line_cutter, quoted_cutter
+from connect.kits.files.readers.records import Records, line_cutter, quoted_cutter
 
 CUT = quoted_cutter(",", '"', 1000)
 

@@ -496,14 +496,14 @@ def test_what_remains_is_the_bytes_that_were_not_read(folder: Any, context: Any,
     first = folder.write("a.csv", "x\n1\n2\n3\n")
     second = folder.write("b.csv.gz", gzip.compress(b"x\n1\n"))
     task = start(context, **{"batch.size": "2"})
-    assert task.remaining() == {"bytes": 0}, "the folder was not looked at yet"
+    assert task.remaining() == {"bytes": 0, "files": 0}, "the folder was not looked at yet"
     assert task.poll() is not None
-    assert task.remaining() == {"bytes": 2 + second.stat().st_size}
+    assert task.remaining() == {"bytes": 2 + second.stat().st_size, "files": 2}
     rows(task)
-    assert task.remaining() == {"bytes": 0}
+    assert task.remaining() == {"bytes": 0, "files": 0}
     folder.append(first, "4\n")
     rows(task)
-    assert task.remaining() == {"bytes": 0}
+    assert task.remaining() == {"bytes": 0, "files": 0}
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,11 @@ from pyarrow import orc
 from connect.data import Schema, date_schema, decimal_schema, time_schema, timestamp_schema, validate
 from connect.data.arrow import to_values
 from connect.errors import DataError
+from connect.kits.files.readers.formats.arrow_rows import ArrowRows
+from connect.kits.files.readers.formats.orc import OrcTable
+from connect.kits.files.readers.formats.parquet import ParquetTable
+from connect.kits.files.readers.formats.table import BLOCK_BYTES, MOST_ROWS
 from connectors.directory import DirectorySourceConfig
-from connectors.directory.formats.arrow_rows import ArrowRows
-from connectors.directory.formats.orc import OrcTable
-from connectors.directory.formats.parquet import ParquetTable
-from connectors.directory.formats.table import BLOCK_BYTES, MOST_ROWS
 from equipment.examples import examples
 from equipment.growth import assert_grows_evenly
 
@@ -380,7 +380,7 @@ def test_a_finished_table_is_moved(
     context.commit(records[-1].source_partition, records[-1].source_offset)
     task.commit()
     assert [file.name for file in done.iterdir()] == ["a.parquet"]
-    assert task.remaining() == {"bytes": 0}
+    assert task.remaining() == {"bytes": 0, "files": 0}
 
 
 def test_formats_may_be_named(folder: Any, start: Any, context: Any, rows: Callable[..., Any]) -> None:

@@ -128,6 +128,18 @@ def test_the_hosts_of_databases_obey_the_worker_s_rules(props: dict[str, str]) -
     assert Assembly.resolve(WORKER, props, Redaction()).connector_config.originals == props
 
 
+def test_a_sink_that_spark_has_itself_is_that_of_spark() -> None:
+    pytest.importorskip("pyspark")
+    props = {"name": "c", "connector.class": "io.confluent.connect.s3.S3SinkConnector", "topics": "t"}
+    props |= {"s3.bucket.name": "b", "format.class": "JsonFormat", "flush.size": "100000"}
+    assembly = Assembly.resolve(WORKER, props, Redaction())
+    assert assembly.connector_entry.class_name == "connectors.objects.S3SinkConnector"
+    assembly = Assembly.resolve(WORKER, props | {"engine": "spark"}, Redaction())
+    assert assembly.connector_entry.class_name == "connectors.spark.SparkSinkConnector"
+    assert assembly.engine_class is None, "its task is its own engine"
+    assert getattr(assembly.connector_config, "flush_size", None) == 100000
+
+
 def test_the_engine_s_task_has_the_configuration_of_the_connector_s() -> None:
     pytest.importorskip("pyspark")
     props = {"name": "c", "connector.class": "HttpSink", "topics": "t", "http.url": "http://api.example/"}

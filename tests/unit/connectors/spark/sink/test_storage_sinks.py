@@ -123,7 +123,20 @@ def test_what_people_have_is_taken_as_it_is(config: dict[str, str]) -> None:
     once = parsed(config)
     assert SparkSinkConfig.parse(once.originals) == once, "a task reads what the connector has read"
     entry = PluginRegistry.discover().find(PluginKind.CONNECTOR, config["connector.class"])
-    assert entry.class_name == "connectors.spark.SparkSinkConnector"
+    assert "connectors.spark.SparkSinkConnector" in (entry.class_name, entry.spark_class)
+
+
+def test_the_sinks_of_other_clouds_name_the_store() -> None:
+    google = {"connector.class": "io.confluent.connect.gcs.GcsSinkConnector", "gcs.bucket.name": "b", "topics": "t"}
+    assert parsed(google).location.uri == "gs://b"
+    azure = {
+        "connector.class": "io.confluent.connect.azure.blob.AzureBlobStorageSinkConnector",
+        "topics": "t",
+        "azblob.account.name": "account",
+        "azblob.account.key": "a2V5",
+        "azblob.container.name": "container",
+    }
+    assert parsed(azure).location.uri == "abfss://container@account.dfs.core.windows.net"
 
 
 def test_the_keys_of_the_s3_sink() -> None:

@@ -1,0 +1,181 @@
+"""Compares the sinks of objects with a raw upload of the same bytes, and measures their memory.
+
+``python bench/objects.py [records] [--store local|s3]``; needs obstore, and moto for s3. For JSON lines, Avro and
+Parquet it shows records a second, CPU, and the share of the rate at which obstore puts the same objects one after the
+other; then the memory of a task with 1,000 open folders. Records are given to the task in batches of 500, as a worker
+does; consuming and converting them is not part of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != HERE]
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
+
+import obstore
+from obstore.store import LocalStore, S3Store
+
+from connect.data import NO_HEADERS, Constant, Schema, SinkBatch, TimestampType, TopicPartition, ValueColumn
+from connect.testing.contexts import SinkTaskTestContext
+from connectors.objects.sinks import FolderSinkTask, S3SinkTask
+from equipment.servers.s3 import running_moto
+
+BATCH = 500
+FLUSH = 50_000
+SCHEMA = Schema.struct(
+    {
+        "id": Schema.int64(),
+        "carrier": Schema.string(),
+        "origin": Schema.string(),
+        "dest": Schema.string(optional=True),
+        "delay": Schema.float64(optional=True),
+        "distance": Schema.int32(),
+        "note": Schema.string(),
+    },
+    name="flight",
+)
+
+
+def value_of(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "carrier": ("UA", "AA", "DL")[number % 3],
+        "origin": ("EWR", "JFK", "LGA")[number % 3],
+        "dest": "IAH",
+        "delay": number % 97 / 2,
+        "distance": number % 3000,
+        "note": f"flight {number} of a day that was long and had many of them, more than anyone can remember",
+    }
+
+
+def batches(count: int, folders: int | None = None) -> Iterator[SinkBatch]:
+    for start in range(0, count, BATCH):
+        numbers = range(start, min(start + BATCH, count))
+        values = [value_of(number) for number in numbers]
+        if folders is not None:
+            for number, value in zip(numbers, values, strict=True):
+                value["carrier"] = str(number % folders)
+        size = len(numbers)
+        key = ValueColumn(Constant(None, size))
+        yield SinkBatch(
+            "t", key, ValueColumn(values, SCHEMA), Constant(0, size), Constant(1_700_000_000_000, size),
+            Constant(NO_HEADERS, size), numbers, Constant(TimestampType.CREATE_TIME, size), "t", Constant(0, size),
+            numbers,
+        )  # fmt: skip
+
+
+@contextmanager
+def target(kind: str) -> Iterator[tuple[Any, dict[str, str], Any]]:
+    """The class of the task, its configuration, and the same place for obstore."""
+    with ExitStack() as stack:
+        if kind == "local":
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            yield FolderSinkTask, {"store.url": folder}, LocalStore(folder)
+            return
+        server = stack.enter_context(running_moto())
+        props = {**server.props, "s3.bucket.name": server.bucket}
+        store = S3Store(
+            server.bucket,
+            endpoint=server.endpoint,
+            region=props["s3.region"],
+            access_key_id=props["aws.access.key.id"],
+            secret_access_key=props["aws.secret.access.key"],
+            client_options={"allow_http": True},
+        )
+        yield S3SinkTask, props, store
+
+
+def measured(kind: str, form: str, count: int) -> Mapping[str, float]:
+    ready = list(batches(count))
+    with target(kind) as (task_class, place, raw):
+        config = {"name": "bench", "format.class": form, "flush.size": str(FLUSH), **place}
+        task = task_class(task_class.config_class.parse(config), SinkTaskTestContext())
+        task.start()
+        task.open([TopicPartition("t", 0)])
+        began, cpu = time.perf_counter(), time.process_time()
+        for batch in ready:
+            task.put(batch)
+        while task.pre_commit({TopicPartition("t", 0): count}) != {TopicPartition("t", 0): count}:
+            pass
+        seconds, used = time.perf_counter() - began, time.process_time() - cpu
+        task.stop()
+        contents = [
+            (item["path"], bytes(obstore.get(raw, item["path"]).bytes()))
+            for page in obstore.list(raw, prefix="topics")
+            for item in page
+        ]
+        began, cpu = time.perf_counter(), time.process_time()
+        for path, data in contents:
+            obstore.put(raw, f"raw/{path}", data)
+            if kind == "local":
+                # The sink's files are durable when their offsets are committed.
+                with open(f"{place['store.url']}/raw/{path}", "rb") as file:  # noqa: PTH123
+                    os.fsync(file.fileno())
+        raw_seconds = time.perf_counter() - began
+    size = sum(len(data) for _, data in contents)
+    return {"seconds": seconds, "cpu": used, "raw": raw_seconds, "bytes": size}
+
+
+def open_folders(count: int = 1000) -> None:
+    """Keep files open in so many folders, and print the memory of the process."""
+    folder = tempfile.mkdtemp()
+    config = {
+        "name": "bench",
+        "store.url": folder,
+        "format.class": os.environ["BENCH_FORMAT"],
+        "flush.size": "100000000",
+        "partitioner.class": "FieldPartitioner",
+        "partition.field.name": "carrier",
+    }
+    task = FolderSinkTask(FolderSinkTask.config_class.parse(config), SinkTaskTestContext())
+    task.start()
+    task.open([TopicPartition("t", 0)])
+    for batch in batches(count * 50, count):
+        task.put(batch)
+    files = sum(len(writer._open.files) for writer in task._writers.values() if writer._open is not None)
+    # What getrusage tells is at least the memory of the process that started this one.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+    print(json.dumps({"files": files, "peak MB": round(peak)}))
+    task.stop()
+    shutil.rmtree(folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("records", nargs="?", type=int, default=300_000)
+    parser.add_argument("--store", default="local", choices=["local", "s3"])
+    given = parser.parse_args()
+    print(f"{given.records} records to {given.store}, {FLUSH} a file")
+    for form in ("JsonFormat", "AvroFormat", "ParquetFormat"):
+        best = min((measured(given.store, form, given.records) for _ in range(3)), key=lambda found: found["seconds"])
+        rate, raw = given.records / best["seconds"], given.records / best["raw"]
+        print(
+            f"{form:14} {rate:9.0f} records/s {best['bytes'] / best['seconds'] / 1e6:6.0f} MB/s "
+            f"{best['cpu'] / given.records * 1e6:5.2f} us CPU a record; raw {raw:9.0f} records/s: {rate / raw:.0%}"
+        )
+    for form in ("JsonFormat", "AvroFormat", "ParquetFormat"):
+        environ = {**os.environ, "BENCH_FORMAT": form}
+        command = [sys.executable, __file__, "--open-folders"]
+        shown = subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
+        print(f"{form:14} with 1,000 folders: {shown.strip()}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--open-folders"]:
+        open_folders()
+    else:
+        main()

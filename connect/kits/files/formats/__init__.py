@@ -1,0 +1,1 @@
+"""Writers of files of records, one for each format."""

@@ -1,4 +1,0 @@
-"""Formats of files that contain their own schema: Avro, Parquet, ORC.
-
-They know nothing of folders and offsets: a :class:`~connectors.directory.formats.table.Table` counts rows.
-"""

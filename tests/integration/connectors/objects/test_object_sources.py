@@ -1,0 +1,394 @@
+"""Sources of objects: what the sinks wrote is restored exactly, and any objects are read, whenever they come."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from connect.data import Header, Headers, Schema, SinkRecord, SourceRecord, TimestampType
+from connect.errors import ConfigError, ConnectError
+from connect.testing import SourceTaskTestContext, StoredOffsets, TopicLog, run_sink
+from connectors import objects
+from connectors.objects.source import AzureBlobSourceConnector, GcsSourceConnector, S3SourceConnector
+from equipment.servers.s3 import S3Server
+from equipment.stores.object_targets import ObjectTarget, object_target
+
+pytestmark = pytest.mark.integration
+
+CONNECTORS = {"s3": S3SourceConnector, "gcs": GcsSourceConnector, "azure": AzureBlobSourceConnector}
+TIME = 1_700_000_000_123
+
+
+class Source:
+    """Tasks of a source that share what is committed."""
+
+    def __init__(self, connector: Any, props: dict[str, str], **context: Any) -> None:
+        self.offsets = StoredOffsets()
+        self._class, self._props, self._context = connector, props, context
+        self._stack = ExitStack()
+        self.context = SourceTaskTestContext(self.offsets, **context)
+
+    def start(self, **props: str) -> Any:
+        self.context = SourceTaskTestContext(self.offsets, **self._context)
+        (config, *_) = self._configs({**self._props, **props}, 1)
+        task = self._class.task_class(self._class.task_class.config_class.parse(config), self.context)
+        task.start()
+        self._stack.callback(task.stop)
+        return task
+
+    def _configs(self, props: dict[str, str], count: int) -> list[dict[str, str]]:
+        config = self._class.config_class.parse(props)
+        from connect.testing import ConnectorTestContext  # noqa: PLC0415 - beside its use
+
+        return list(self._class(config, ConnectorTestContext(self.offsets)).task_configs(count))
+
+    def shares(self, count: int) -> list[list[SourceRecord]]:
+        """What each of several tasks reads."""
+        found = []
+        for config in self._configs(self._props, count):
+            context = SourceTaskTestContext(StoredOffsets())
+            task = self._class.task_class(self._class.task_class.config_class.parse(config), context)
+            task.start()
+            self._stack.callback(task.stop)
+            found.append(read(task))
+        return found
+
+    def commit(self, task: Any, records: list[SourceRecord]) -> None:
+        self.offsets.keep(records)
+        for partition, offset in self.context.take_passed():
+            self.offsets.put(partition, offset)
+        task.commit()
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def read(task: Any) -> list[SourceRecord]:
+    records: list[SourceRecord] = []
+    while (batch := task.poll()) is not None:
+        records.extend(batch)
+    return records
+
+
+@pytest.fixture
+def sources() -> Iterator[list[Source]]:
+    made: list[Source] = []
+    yield made
+    for source in made:
+        source.close()
+
+
+@pytest.fixture(params=["s3", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("gcs", "azure"))])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectTarget]:
+    with ExitStack() as stack:
+        try:
+            yield stack.enter_context(object_target(request.param, tmp_path))
+        except ConnectError as error:
+            pytest.skip(f"no {request.param} here: {error}")
+
+
+def records_of(
+    values: list[Any], keys: list[Any], schema: Schema | None, key_schema: Schema | None
+) -> list[SinkRecord]:
+    """Records of two partitions, with headers and timestamps."""
+    made = []
+    for at, (value, key) in enumerate(zip(values, keys, strict=True)):
+        headers = Headers([Header("n", str(at), Schema.string()), Header("n", None, Schema.string(optional=True))])
+        made.append(
+            SinkRecord(
+                "orders",
+                value,
+                None if value is None else schema,
+                key,
+                key_schema,
+                at % 2,
+                TIME + at,
+                headers,
+                at // 2,
+                TimestampType.CREATE_TIME,
+                "orders",
+                at % 2,
+                at // 2,
+            )
+        )
+    return made
+
+
+ROW = Schema.struct({"id": Schema.int64(), "name": Schema.string(optional=True)}, name="Row")
+ROWS = [{"id": number, "name": None if number % 3 else f"n{number}"} for number in range(11)]
+KEYS = [f"k{number}" for number in range(11)]
+
+
+THOROUGH = pytest.mark.thorough
+
+
+@pytest.mark.parametrize(
+    "form", ["Avro", "ByteArray", *(pytest.param(form, marks=THOROUGH) for form in ("Parquet", "Json"))]
+)
+def test_what_a_storage_sink_wrote_is_restored(target: ObjectTarget, sources: list[Source], form: str) -> None:
+    is_bytes = form == "ByteArray"
+    values: list[Any] = [f"v{at}".encode() for at in range(11)] if is_bytes else list(ROWS)
+    values[4] = None
+    schema = Schema.bytes() if is_bytes else ROW
+    records = records_of(values, KEYS, schema, Schema.string())
+    companions = {"store.kafka.keys": "true", "store.kafka.headers": "true"}
+    companions |= {"keys.format.class": "AvroFormat", "headers.format.class": "JsonFormat"}
+    props = {**target.props, "format.class": f"{form}Format", "flush.size": "2", "topics": "orders", **companions}
+    props |= {"behavior.on.null.values": "write", "rotate.schedule.interval.ms": "1", "timezone": "UTC"}
+    sink: Any = getattr(objects, target.connector)
+    run_sink(sink, props, TopicLog(records), batch_size=3)
+    reads = {
+        key: value for key, value in props.items() if not key.startswith(("flush", "rotate", "behavior", "topics"))
+    }
+    source = Source(CONNECTORS[target.kind], {**reads, "max.poll.records": "3"})
+    sources.append(source)
+    task = source.start()
+    found = read(task)
+    assert task.drained()
+
+    def told(record: Any) -> tuple[Any, ...]:
+        headers = [(header.key, header.value) for header in record.headers]
+        return record.topic, record.partition, record.key, record.value, headers
+
+    for partition in (0, 1):
+        # Records without a value are in a folder of their own, so that their place among the others is not told.
+        for is_null in (False, True):
+            wanted = [told(each) for each in records if each.partition == partition and (each.value is None) is is_null]
+            assert [
+                told(each) for each in found if each.partition == partition and (each.value is None) is is_null
+            ] == wanted
+    with_values = [record for record in found if record.value is not None]
+    if form in ("Avro", "Parquet"):
+        assert {record.value_schema.name for record in with_values if record.value_schema} == {"Row"}
+    assert {record.key_schema.type for record in found if record.key_schema} == {Schema.string().type}
+    # Whatever is committed, the rest follows, each with its own key and headers.
+    for done in range(2, len(found), 5):
+        other = Source(CONNECTORS[target.kind], {**reads, "max.poll.records": "3"})
+        sources.append(other)
+        other.offsets.keep(found[:done])
+        rest = read(other.start())
+        assert [told(each) for each in rest] == [told(each) for each in found[done:]]
+
+
+@pytest.mark.parametrize(
+    "kind", ["jsonl", *(pytest.param(kind, marks=THOROUGH) for kind in ("json", "avro", "parquet"))]
+)
+def test_envelopes_are_restored_byte_for_byte(target: ObjectTarget, sources: list[Source], kind: str) -> None:
+    values: list[Any] = [bytes([at, 0, 255, 10]) for at in range(11)]
+    keys: list[Any] = [None if at % 4 == 1 else bytes([255, at]) for at in range(11)]
+    if kind in ("json", "jsonl"):
+        values[4] = None
+    records = records_of(values, keys, Schema.bytes(), Schema.bytes(optional=True))
+    if kind in ("json", "jsonl"):
+        raw = Headers([Header("b", b"\xff\n", Schema.bytes()), Header("b", None, Schema.bytes(optional=True))])
+        records = [record.replace(headers=raw) for record in records]
+    if kind in ("avro", "parquet"):
+        # Their map of headers has one of each name.
+        records = [record.replace(headers=Headers(list(record.headers)[:1])) for record in records]
+    props = {**target.props, "format.output.type": kind, "topics": "orders"}
+    props |= {"format.output.fields": "key,value,offset,timestamp,headers", "file.max.records": "3"}
+    run_sink(getattr(objects, target.connector), props, TopicLog(records), batch_size=3)
+    reads = {key: value for key, value in props.items() if key in target.props}
+    more = {"file.name.template": "{{topic}}-{{partition}}-{{start_offset}}", "envelope": "true"}
+    if kind in ("json", "jsonl"):
+        more["envelope.base64"] = "key,value,headers"
+    more["format"] = kind
+    source = Source(CONNECTORS[target.kind], {**reads, **more})
+    sources.append(source)
+    found = read(source.start())
+
+    def told(record: Any) -> tuple[Any, ...]:
+        headers = [(header.key, header.value) for header in record.headers]
+        return record.topic, record.partition, record.timestamp, record.key, record.value, headers
+
+    assert sorted(map(told, found), key=lambda each: each[2]) == list(map(told, records))
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> str:
+    return s3.make_bucket()
+
+
+def put(s3: S3Server, bucket: str, key: str, data: bytes | str) -> None:
+    s3.client().put_object(Bucket=bucket, Key=key, Body=data.encode() if isinstance(data, str) else data)
+
+
+def avro(rows: list[dict[str, Any]]) -> bytes:
+    out = io.BytesIO()
+    schema = {"type": "record", "name": "row", "fields": [{"name": "n", "type": "long"}]}
+    fastavro.writer(out, schema, rows)
+    return out.getvalue()
+
+
+def test_any_objects_are_read_by_their_names(s3: S3Server, bucket: str, sources: list[Source]) -> None:
+    table = io.BytesIO()
+    pq.write_table(pa.table({"n": [4, 5]}), table)
+    put(s3, bucket, "in/a.csv", "n,when\n1,2024-01-01\n")
+    put(s3, bucket, "in/b.jsonl.gz", gzip.compress(b'{"n": 2}\n'))
+    put(s3, bucket, "in/c.avro", avro([{"n": 3}]))
+    put(s3, bucket, "in/d.parquet", table.getvalue())
+    put(s3, bucket, "in/e.txt", "6\n7")
+    put(s3, bucket, "in/empty.txt", "")
+    put(s3, bucket, "in/unknown", "x")
+    put(s3, bucket, "other/a.txt", "never")
+    props = {**s3.props, "s3.bucket.name": bucket, "prefix": "in/", "topic": "t", "infer.rows": "10"}
+    source = Source(S3SourceConnector, props)
+    sources.append(source)
+    task = source.start()
+    records = read(task)
+    numbers = [record.value["n"] if isinstance(record.value, dict) else int(record.value) for record in records]
+    assert numbers == [1, 2, 3, 4, 5, 6, 7]
+    assert records[0].value_schema is not None
+    assert list(records[0].value_schema.field_names) == ["n", "when"]
+    assert records[0].source_partition == {"bucket": bucket, "objectKey": "in/a.csv"}
+    assert task.remaining() == {"bytes": 0, "objects": 0}
+    assert task.drained()
+
+
+def test_late_keys_replaced_objects_and_restarts(s3: S3Server, bucket: str, sources: list[Source]) -> None:
+    for key in ("m.txt", "z.txt"):
+        put(s3, bucket, key, f"{key}-1\n{key}-2\n")
+    source = Source(S3SourceConnector, {**s3.props, "s3.bucket.name": bucket, "topic": "t"})
+    sources.append(source)
+    task = source.start()
+    first = read(task)
+    assert [record.value for record in first] == ["m.txt-1", "m.txt-2", "z.txt-1", "z.txt-2"]
+    # Keys that sort before those that were read, before anything is committed.
+    put(s3, bucket, "a.txt", "late")
+    late = read(task)
+    assert [record.value for record in late] == ["late"]
+    assert read(task) == []
+    source.commit(task, [*first[:3], *late])
+    again = source.start()
+    assert [record.value for record in read(again)] == ["z.txt-2"]
+    source.commit(again, first)
+    assert read(source.start()) == []
+    put(s3, bucket, "m.txt", "m.txt-1\nother\n")
+    replaced = read(source.start())
+    assert [record.value for record in replaced] == ["m.txt-1", "other"]
+
+
+def test_an_object_of_bad_rows_alone_is_not_read_again(s3: S3Server, bucket: str, sources: list[Source]) -> None:
+    put(s3, bucket, "a.jsonl", "no json\n")
+    source = Source(S3SourceConnector, {**s3.props, "s3.bucket.name": bucket, "topic": "t"}, tolerate_errors=True)
+    sources.append(source)
+    task = source.start()
+    assert read(task) == []
+    assert len(source.context.errant_record_reporter.reported) == 1
+    source.commit(task, [])
+    again = source.start()
+    assert read(again) == []
+    assert source.context.errant_record_reporter.reported == []
+
+
+@pytest.mark.parametrize("action", ["move", "delete"])
+def test_objects_are_finished_once_they_are_committed(
+    s3: S3Server, bucket: str, sources: list[Source], action: str
+) -> None:
+    put(s3, bucket, "in/a.txt", "1\n2\n")
+    props = {**s3.props, "s3.bucket.name": bucket, "topic": "t", "prefix": "in/", "finished.action": action}
+    source = Source(S3SourceConnector, {**props, "finished.prefix": "done/"})
+    sources.append(source)
+    task = source.start()
+    records = read(task)
+    source.commit(task, records[:1])
+    assert keys(s3, bucket) == ["in/a.txt"]
+    # A kill after the commit, before the object is finished.
+    source.offsets.keep(records)
+    again = source.start()
+    assert read(again) == []
+    again.commit()
+    assert keys(s3, bucket) == (["done/in/a.txt"] if action == "move" else [])
+
+
+def keys(s3: S3Server, bucket: str) -> list[str]:
+    return [item["Key"] for item in s3.client().list_objects_v2(Bucket=bucket).get("Contents", ())]
+
+
+def test_aivens_configuration_and_offsets(s3: S3Server, bucket: str, sources: list[Source]) -> None:
+    put(s3, bucket, "logs/events-00001-17.bin", b"x" * 5000)
+    put(s3, bucket, "logs/other.bin", b"never")
+    props = {
+        "aws.access.key.id": s3.props["aws.access.key.id"],
+        "aws.secret.access.key": s3.props["aws.secret.access.key"],
+        "aws.s3.endpoint": s3.endpoint,
+        "aws.s3.region": s3.props["s3.region"],
+        "aws.s3.bucket.name": bucket,
+        "aws.s3.prefix": "logs/",
+        "file.name.template": "{{topic}}-{{partition}}-{{start_offset}}",
+        "distribution.type": "partition",
+    }
+    source = Source(S3SourceConnector, props)
+    sources.append(source)
+    records = read(source.start())
+    assert [(record.topic, record.partition, len(record.value)) for record in records] == [
+        ("events", 1, 4096),
+        ("events", 1, 904),
+    ]
+    assert [record.source_offset["recordCount"] for record in records] == [1, 2]
+    assert {(record.key, record.key_schema) for record in records} == {
+        (b"logs/events-00001-17.bin", Schema.bytes()),
+    }
+    assert list(map(len, source.shares(3))) == [0, 2, 0]
+    # An offset of Java's source.
+    taken = Source(S3SourceConnector, props)
+    sources.append(taken)
+    taken.offsets.put({"bucket": bucket, "objectKey": "logs/events-00001-17.bin"}, {"recordCount": 1})
+    assert [len(record.value) for record in read(taken.start())] == [904]
+    lines = Source(
+        S3SourceConnector,
+        {
+            **props,
+            "input.format": "jsonl",
+            "file.name.template": ".*json",
+            "topic": "t",
+            "distribution.type": "object_hash",
+        },
+    )
+    sources.append(lines)
+    put(s3, bucket, "logs/a.json", json.dumps({"a": 1}) + "\n")
+    assert [record.value for record in read(lines.start())] == [{"a": 1}]
+
+
+def test_tasks_share_objects(s3: S3Server, bucket: str, sources: list[Source]) -> None:
+    for number in range(20):
+        put(s3, bucket, f"{number:02}.txt", f"{number}\n")
+    source = Source(S3SourceConnector, {**s3.props, "s3.bucket.name": bucket, "topic": "t"})
+    sources.append(source)
+    shares = [[int(record.value) for record in share] for share in source.shares(3)]
+    assert sorted(number for share in shares for number in share) == list(range(20))
+    assert all(shares)
+
+
+@pytest.mark.parametrize(
+    ("props", "message"),
+    [
+        ({}, "Name the topic"),
+        ({"topic": "t", "s3.bucket.name": None}, "bucket"),
+        ({"topic": "t", "file.name.template": "{{when}}"}, "it has the variable when"),
+        ({"topic": "t", "file.name.template": "("}, "file.name.template"),
+        ({"topic": "t", "distribution.type": "partition"}, "use object_hash"),
+        ({"topic": "t", "input.format": "orc"}, "Use bytes, avro, jsonl or parquet"),
+        ({"topic": "t", "file.compression.type": "zstd"}, "Use none or gzip"),
+        ({"topic": "t", "behavior.on.error": "ignore"}, "Use fail"),
+        ({"topic": "t", "mode": "RESTORE_BACKUP"}, "needs the format"),
+        ({"format.class": "x.XmlFormat"}, "Use AvroFormat"),
+        ({"topic": "t", "finished.action": "move"}, "name a prefix"),
+        ({"topic": "t", "finished.action": "move", "finished.prefix": "done/"}, "would be read again"),
+        ({"topic": "t", "aws.sts.role.arn": "arn:x"}, "Roles are not assumed"),
+    ],
+)
+def test_what_is_not_supported_is_refused(props: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        S3SourceConnector.config_class.parse({"s3.bucket.name": "b", **props})
+    assert message in str(refused.value)
