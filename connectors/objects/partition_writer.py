@@ -293,8 +293,7 @@ class PartitionWriter:
     def _opened(self, offset: int, now_ms: int) -> _OpenSpan:
         if self._open is None:
             cut = self.cuts.covering(offset)
-            start = offset if cut is None else cut.start
-            span = Span(start, now_ms, next_scheduled(self._plan.rules, now_ms), end=start, last_ms=now_ms)
+            span = Span(offset, now_ms, next_scheduled(self._plan.rules, now_ms), end=offset, last_ms=now_ms)
             self._open = _OpenSpan(span, cut, self.cuts.next_start(offset))
             if cut is not None:
                 _log.info("%s: offsets %d to %d are written as an earlier run began to.", *self._shown(cut))

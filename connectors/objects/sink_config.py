@@ -101,19 +101,30 @@ class ObjectSinkConfig(LayoutOptions, _RecordOptions):
         yield from self.format_mistakes("The sink")
         yield from self.layout_mistakes(has_output_type=self.has_output_type)
         yield from refused_keys(self.originals)
-        needs: dict[str, str] = {
-            "format.class": str(self.format_class) + str(self.format_output_type),
-            "keys.format.class": self.keys_format_class if self.store_kafka_keys else "",
-            "headers.format.class": self.headers_format_class if self.store_kafka_headers else "",
-        }
-        for key, name in needs.items():
-            missing = missing_extra("arrow", "pyarrow")
-            if missing and any(part in name.lower() for part in ("parquet", "orc")):
-                yield ConfigRuleError(f"Files of Parquet and ORC cannot be written. {missing}", key)
+        yield from self._arrow_mistakes()
         if self.on_null == "write" and not self.store_kafka_keys and not self.has_output_type:
             reason = "A record without a value is its key: set store.kafka.keys=true, or ignore them."
             yield ConfigError("behavior.on.null.values", self.behavior_on_null_values, reason)
         yield from self.store_mistakes()
+
+    def _arrow_mistakes(self) -> Iterable[ConfigError]:
+        """Yield an error for what needs a library that is not there."""
+        missing = missing_extra("arrow", "pyarrow")
+        if not missing:
+            return
+        formats = {
+            "format.class": str(self.format_class),
+            "format.output.type": str(self.format_output_type),
+            "keys.format.class": self.keys_format_class if self.store_kafka_keys else "",
+            "headers.format.class": self.headers_format_class if self.store_kafka_headers else "",
+        }
+        for key, name in formats.items():
+            if any(part in name.lower() for part in ("parquet", "orc")):
+                yield ConfigRuleError(f"Files of Parquet and ORC cannot be written. {missing}", key)
+        codecs = {"file.compression.type": self.compression, "avro.codec": self.avro_codec}
+        for key, codec in codecs.items():
+            if codec in ("snappy", "zstd", "zstandard"):
+                yield ConfigRuleError(f"{key}={codec} cannot be had. {missing}", key)
 
     def store_mistakes(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule about the store."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from connect.data import Column, Schema, Type
@@ -46,7 +47,15 @@ class _ArrowFormat:
                 f"{type(self).__name__} has columns, and a value of type {kind} has none: use a converter that makes "
                 "structs, wrap values with the transformation HoistField$Value, or use AvroFormat or JsonFormat."
             )
-        return _TableWriter(lambda layout: self._opened(ByteSink(sink), layout), schema)
+        writer = _TableWriter(lambda layout: self._opened(ByteSink(sink), layout), self._check, schema)
+        if schema is not None:
+            self._check(_layout(schema))
+        return writer
+
+    def _check(self, layout: Any) -> None:
+        """Raise :class:`~connect.errors.SchemaError` if files cannot have these columns."""
+        if reason := _refusal(self, layout):
+            raise SchemaError(f"{type(self).__name__} cannot have these columns: {reason} Use another format.class.")
 
     def _opened(self, sink: Any, layout: Any) -> Any:
         raise NotImplementedError
@@ -64,11 +73,8 @@ class ParquetFormat(_ArrowFormat):
     def _opened(self, sink: Any, layout: Any) -> Any:
         import pyarrow.parquet as pq  # noqa: PLC0415 - loaded only where files are written
 
-        try:
-            codec: Any = self.codec
-            return pq.ParquetWriter(sink, layout, compression=codec)
-        except NotImplementedError as error:
-            raise SchemaError(f"Parquet cannot hold these columns: {error}") from error
+        codec: Any = self.codec
+        return pq.ParquetWriter(sink, layout, compression=codec)
 
 
 @dataclass(frozen=True)
@@ -90,8 +96,9 @@ class OrcFormat(_ArrowFormat):
 class _TableWriter:
     """Collects tables into groups of rows."""
 
-    def __init__(self, opened: Callable[[Any], Any], schema: Schema | None) -> None:
+    def __init__(self, opened: Callable[[Any], Any], check: Callable[[Any], None], schema: Schema | None) -> None:
         self._opened = opened
+        self._check = check
         self._schema = schema
         self._layout: Any = None if schema is None else _layout(schema)
         self._writer: Any = None
@@ -132,11 +139,14 @@ class _TableWriter:
             raise DataError("A value without any field has no columns.")
         try:
             layouts = [table.schema] if self._layout is None else [self._layout, table.schema]
-            self._layout = pa.unify_schemas(layouts, promote_options="default")
+            layout = pa.unify_schemas(layouts, promote_options="default")
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise DataError(
                 f"The fields differ in type from those before in the same file: {error} Give the records a schema."
             ) from error
+        if layout != self._layout:
+            self._check(_without_nulls(layout))
+            self._layout = layout
         return table
 
     def _join(self) -> None:
@@ -152,6 +162,8 @@ class _TableWriter:
 
         if self._layout is None:
             self._layout = pa.schema([])
+        if self._schema is None:
+            self._layout = _without_nulls(self._layout)
         if self._writer is None:
             self._writer = self._opened(self._layout)
         tables = [_with_layout(table, self._layout) for table in self._tables]
@@ -161,6 +173,28 @@ class _TableWriter:
             self._writer.write(whole)
 
 
+@lru_cache(maxsize=256)
+def _refusal(form: _ArrowFormat, layout: Any) -> str | None:
+    """Return why a file cannot have columns; ``None`` if it can. The library says so when they are written."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    try:
+        writer = form._opened(ByteSink(len), layout)
+        writer.write(layout.empty_table())
+        writer.close()
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+def _without_nulls(layout: Any) -> Any:
+    """Return columns in which those that only have nulls so far are texts."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    return pa.schema([field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in layout])
+
+
+@lru_cache(maxsize=256)
 def _layout(schema: Schema) -> Any:
     from connect.data.arrow import arrow_schema  # noqa: PLC0415 - brings pyarrow
 

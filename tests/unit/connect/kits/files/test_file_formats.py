@@ -170,6 +170,18 @@ def test_a_value_that_does_not_fit_leaves_the_file_as_it_was() -> None:
         CsvFormat().writer(content.extend, Schema.int32(), "")
 
 
+def test_columns_that_a_format_lacks_are_refused_before_anything_is_written() -> None:
+    content = bytearray()
+    with pytest.raises(SchemaError, match=r"OrcFormat cannot have these columns: .*time32.* Use another format\.class"):
+        OrcFormat().writer(content.extend, Schema.struct({"at": time_schema()}), "")
+    writer = OrcFormat().writer(content.extend, None, "")
+    with pytest.raises(DataError, match="OrcFormat cannot have these columns"):
+        writer.write(ValueColumn([{"at": dt.time(1)}]))
+    writer.write(ValueColumn([{"a": 1, "b": None}]))
+    writer.close()
+    assert orc.read_table(BytesIO(bytes(content))).to_pylist() == [{"a": 1, "b": None}]
+
+
 def test_csv_is_read_by_others(tmp_path: Path) -> None:
     file = tmp_path / "x.csv"
     values = [{"a": n, "b": ('q"', "x,y", "li\nne", "")[n % 4], "c": None} for n in range(100)]
