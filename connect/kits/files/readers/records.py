@@ -144,7 +144,7 @@ def json_cutter() -> Cutter:
     Whether a bracket begins the array that has the records, or a record, is told by what is before it. What is not JSON
     becomes a record as well, which cannot be parsed.
     """
-    token = re.compile(rb'"(?:[^"\\]++|\\.)*+(?P<shut>"?+)|[{}\[\],:]|[^\s"{}\[\],:]++', re.DOTALL)
+    token = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:(?P<shut>")|\\?+)|[{}\[\],:]|[^\s"{}\[\],:]++', re.DOTALL)
 
     def cut(data: bytes, final: bool) -> Records:
         starts: list[int] = []
