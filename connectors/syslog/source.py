@@ -19,8 +19,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from connect.data import Offset, SourceBatch, SourceRecord
-from connect.errors import ConnectError
+from connect.data import SourceBatch, SourceRecord
 from connect.measurement import Measurement
 from connect.source import SourceConnector, SourceTask
 from connectors.syslog.reception import SHARED_KEY, Reception, source_partition
@@ -126,12 +125,6 @@ def _task_configs(config: ListenerConfig, max_tasks: int) -> Sequence[Mapping[st
     return [{**config.originals, **shared}] * max_tasks
 
 
-def _refuse_offsets(offsets: Mapping[str, Offset | None]) -> bool:
-    if any(offset is not None for offset in offsets.values()):
-        raise ConnectError("A listener has no position to continue from: delete the offsets in place of setting them.")
-    return True
-
-
 class SyslogSourceConnector(SourceConnector[SyslogSourceConfig]):
     """Receives syslog messages by UDP, TCP or TLS: RFC 5424, RFC 3164 and CEF."""
 
@@ -141,11 +134,6 @@ class SyslogSourceConnector(SourceConnector[SyslogSourceConfig]):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """Return as many tasks as may be: the kernel divides the senders among those of a machine."""
         return _task_configs(self.config, max_tasks)
-
-    @classmethod
-    def alter_offsets(cls, config: SyslogSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
-        """Refuse offsets: there is no position."""
-        return _refuse_offsets(offsets)
 
 
 class RelpSourceConnector(SourceConnector[RelpSourceConfig]):
@@ -157,8 +145,3 @@ class RelpSourceConnector(SourceConnector[RelpSourceConfig]):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """Return as many tasks as may be: the kernel divides the connections among those of a machine."""
         return _task_configs(self.config, max_tasks)
-
-    @classmethod
-    def alter_offsets(cls, config: RelpSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
-        """Refuse offsets: there is no position."""
-        return _refuse_offsets(offsets)
