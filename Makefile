@@ -16,9 +16,9 @@ EXAMPLES ?= 200
 ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
-BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics engine cluster rest page mirror race
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics engine cluster rest page mirror race syslog
 
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills bench density thousand docs docs-test clean
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills syslog-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -108,6 +108,11 @@ spark-deployments: setup
 mirror-kills: KILLS = 30
 mirror-kills: setup
 	@SLUICE_MIRROR_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mirror_kills.py
+
+# Kills a worker that rsyslog sends to by RELP, and restarts one that it sends to by TCP; the seed is printed.
+syslog-kills: KILLS = 20
+syslog-kills: setup
+	@SLUICE_SYSLOG_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_syslog_kills.py
 
 # Makes up so many calls of each operation of the REST API, for principals with few rights.
 fuzz: setup

@@ -129,7 +129,8 @@ class Worker:
 
     def __init__(self, folder: Path, bootstrap: str, topic: str, props: Mapping[str, str]) -> None:
         self._bootstrap, self._topic = bootstrap, topic
-        AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]

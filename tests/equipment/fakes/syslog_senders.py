@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import threading
@@ -20,8 +21,10 @@ _TIMEOUT: Final = 5.0
 class RelpClient:
     """A client of RELP that says which messages were acknowledged."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, encrypted: bool = False) -> None:
         self._socket = socket.create_connection((HOST, port), _TIMEOUT)
+        if encrypted:
+            self._socket = _any_certificate().wrap_socket(self._socket)
         self._transaction = 0
         self._kept = b""
         self._command(b"open", b"relp_version=0\nrelp_software=test\ncommands=syslog")
@@ -39,6 +42,10 @@ class RelpClient:
             rest += self._read()
         self._kept = rest[int(size) + 1 :]
         return int(head), rest[: int(size)]
+
+    def has_answer(self, seconds: float) -> bool:
+        """Whether there is an answer within so many seconds."""
+        return bool(self._kept) or bool(select.select([self._socket], [], [], seconds)[0])
 
     def close(self) -> None:
         """Close the connection as a kill does."""
@@ -106,10 +113,14 @@ class RepeatingSender:
     def _send_stream(self, plain: socket.socket) -> None:
         data = b"".join(b"%d %b" % (len(line), line) for line in self._lines)
         if self._kind == "TCPSSL":
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-            with context.wrap_socket(plain) as encrypted:
+            with _any_certificate().wrap_socket(plain) as encrypted:
                 encrypted.sendall(data)
         else:
             plain.sendall(data)
+
+
+def _any_certificate() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

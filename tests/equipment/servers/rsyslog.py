@@ -68,12 +68,13 @@ class Rsyslog:
         modules = _modules(self._root)
         libraries = f"{modules.parent}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
         program = self._root / "usr/sbin/rsyslogd"
-        self._process = subprocess.Popen(
-            [program, "-n", "-f", self._file, "-i", self._folder / "pid", "-M", modules],
-            env={**os.environ, "LD_LIBRARY_PATH": libraries},
-            stdout=(self._folder / "out").open("ab"),
-            stderr=subprocess.STDOUT,
-        )
+        with (self._folder / "out").open("ab") as output:
+            self._process = subprocess.Popen(
+                [program, "-n", "-f", self._file, "-i", self._folder / "pid", "-M", modules],
+                env={**os.environ, "LD_LIBRARY_PATH": libraries},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
         wait_until("rsyslog listens", self._listens)
         return self
 
