@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,14 +27,15 @@ def rsyslog_root() -> Path:
     return unpacked("rsyslog", "rsyslog-relp", "rsyslog-openssl")
 
 
-def loggen() -> Path:
-    """The program loggen."""
-    if found := shutil.which("loggen"):
-        return Path(found)
-    program = unpacked("syslog-ng-core") / "usr/bin/loggen"
-    if not program.exists():
-        raise ConnectError("The package syslog-ng-core has no loggen.")
-    return program
+def loggen(*options: str) -> int:
+    """Run the program loggen, and return how many messages it has sent; a ``ConnectError`` says why it is not there."""
+    prefix = _SYSTEM / "usr" if shutil.which("loggen") else unpacked("syslog-ng-core") / "usr"
+    libraries = [*prefix.glob("lib/*-linux-gnu"), prefix / "lib/syslog-ng", *prefix.glob("lib/syslog-ng/[0-9]*")]
+    environ = {"SYSLOGNG_PREFIX": str(prefix), "LD_LIBRARY_PATH": ":".join(map(str, libraries))}
+    done = subprocess.run(
+        [prefix / "bin/loggen", *options], env={**os.environ, **environ}, check=True, capture_output=True, text=True
+    )
+    return int(re.findall(r"count=(\d+)", done.stderr + done.stdout)[-1])
 
 
 def _modules(root: Path) -> Path:
