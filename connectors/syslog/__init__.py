@@ -1,5 +1,7 @@
-"""Syslog: sources for UDP, TCP, TLS and RELP."""
+"""Syslog: sources for UDP, TCP, TLS and RELP, and a sink for TCP and TLS."""
 
+from connectors.syslog.sink import SyslogSinkConnector, SyslogSinkTask
+from connectors.syslog.sink_config import SyslogSinkConfig
 from connectors.syslog.source import (
     RelpSourceConnector,
     RelpSourceTask,
@@ -12,6 +14,9 @@ __all__ = [
     "RelpSourceConfig",
     "RelpSourceConnector",
     "RelpSourceTask",
+    "SyslogSinkConfig",
+    "SyslogSinkConnector",
+    "SyslogSinkTask",
     "SyslogSourceConfig",
     "SyslogSourceConnector",
     "SyslogSourceTask",
