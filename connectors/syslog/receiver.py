@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Final, Protocol
 
@@ -137,10 +138,10 @@ class Receiver:
             if self._transport.is_datagram:
                 reader = DatagramReader(listener, self._transport.most_message_bytes)
                 self._dropped[listener] = 0
-                self._register(listener, lambda reader=reader: self._read_datagrams(reader))
+                self._register(listener, partial(self._read_datagrams, reader))
                 self._readers.append(reader)
             else:
-                self._register(listener, lambda listener=listener: self._accept(listener))
+                self._register(listener, partial(self._accept, listener))
 
     def _register(self, readable: socket.socket, handler: _Handler) -> None:
         self._selector.register(readable, selectors.EVENT_READ, handler)
@@ -279,7 +280,7 @@ class Receiver:
         for connection in {receipt.connection for receipt in receipts}:
             if not connection.is_closed:
                 own = [receipt.transaction for receipt in receipts if receipt.connection is connection]
-                self._follow(connection, lambda c=connection, own=own: c.acknowledge(own))
+                self._follow(connection, partial(connection.acknowledge, own))
 
     # -- what is due ---------------------------------------------------------------------------------------------------
 

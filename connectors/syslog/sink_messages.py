@@ -131,7 +131,7 @@ def _in_range(value: Mapping[str, Any], name: str, end: int, default: int) -> in
 
 def _elements(value: object) -> list[tuple[str, Mapping[str, str]]]:
     """Return the structured data of a struct, as the source makes it."""
-    elements = []
+    elements: list[tuple[str, Mapping[str, str]]] = []
     for each in value if isinstance(value, Sequence) and not isinstance(value, str) else ():
         name = each.get("id") if isinstance(each, Mapping) else None
         parameters = each.get("structuredDataElements") or {} if isinstance(each, Mapping) else {}

@@ -12,12 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from connect.errors import ConnectError
-from equipment.brokers.topics import create_topic, read_topic
+from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.fakes.syslog_receiver import SyslogReceiver
 from equipment.ports import own_port
 from equipment.servers.rsyslog import Rsyslog, queued
 from equipment.waiting import wait_until
@@ -150,3 +152,39 @@ def test_tcp_loses_nothing_when_workers_are_restarted(
     found = numbers(bootstrap, topic)
     print(f"{KILLS} restarts: {sent} sent, none lost, {len(found) - sent} doubled")
     assert sorted(set(found)) == list(range(sent))
+
+
+def test_a_sink_loses_nothing_though_workers_are_killed_and_receivers_restarted(
+    standalone: MakeWorker, bootstrap: str, topic: str
+) -> None:
+    """Every record arrives, each partition in its order but for what is sent again; a quiet receiver reads it all."""
+    create_topic(bootstrap, topic)
+    worker = standalone()
+    with SyslogReceiver(own_port()) as receiver:
+        props = {"connector.class": "SyslogSink", "topics": topic, "syslog.host": "127.0.0.1"}
+        props |= {"syslog.port": str(receiver.port), "syslog.position.enable": "true", "retry.backoff.ms": "50"}
+        worker.connector("send", **props, **{"consumer.override.auto.offset.reset": "earliest"})
+        worker.start()
+        sent = 0
+        for turn in range(KILLS):
+            produce(bootstrap, topic, [b"%d" % number for number in range(sent, sent + 2000)])
+            sent += 2000
+            before = len(receiver.messages)
+            wait_until("messages flow", lambda before=before: len(receiver.messages) > before, 90)
+            if turn % 2:
+                receiver.close()
+                receiver.open()
+            else:
+                worker.kill()
+                worker.start()
+
+        def arrived() -> list[int]:
+            return [int(message.rpartition(" ")[2]) for message in receiver.messages]
+
+        wait_until("all are there", lambda: len(set(arrived())) == sent, 120)
+        assert worker.terminate() == 0
+        found = arrived()
+    assert set(found) == set(range(sent))
+    # In order: what comes again comes with all that follows it.
+    assert all(after == before + 1 or after <= before for before, after in pairwise(found))
+    print(f"{KILLS} kills: {sent} sent, none lost, {len(found) - sent} doubled")
