@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
@@ -118,6 +118,39 @@ def bare_stream(form: bytes, count: int) -> Taken:
                 taken += len(lines)
         cpu = time.process_time() - cpu
         return Taken(*_swapped(result.recv(), taken), cpu)
+
+
+def bare_to_kafka(form: bytes, count: int, bootstrap: str, topic: str) -> Taken:
+    """Take a stream by ``recv``, and give its lines to a producer as they are, until all are acknowledged."""
+    settings = {"enable.idempotence": True, "linger.ms": 5, "queue.buffering.max.kbytes": 32 * 1024}
+    producer = Producer({"bootstrap.servers": bootstrap, **settings})
+    acknowledged = [0]
+
+    def delivered(error: Any, _message: Any) -> None:
+        acknowledged[0] += error is None
+
+    def produce(line: bytes) -> None:
+        while True:
+            try:
+                producer.produce(topic, line, b"127.0.0.1", -1, delivered)
+            except BufferError:
+                producer.poll(0.05)
+            else:
+                return
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        result = sending(send_stream, form, listener.getsockname()[1], count)
+        connection, _ = listener.accept()
+        started, cpu, rest = time.perf_counter(), time.process_time(), b""
+        with connection:
+            while data := connection.recv(65536):
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    produce(line)
+                producer.poll(0)
+        producer.flush()
+        sent, _ = result.recv()
+        return Taken(sent, acknowledged[0], time.perf_counter() - started, time.process_time() - cpu)
 
 
 def _swapped(sent: tuple[int, float], taken: int) -> tuple[int, int, float]:
@@ -233,6 +266,9 @@ def main() -> None:
                     for rate in RATES:
                         print(f"  UDP, source {worker.measure(send_datagrams, form, rate)}", flush=True)
                 print(f"  TCP, bare   {bare_stream(form, 500_000)}", flush=True)
+                bootstrap = broker.bootstrap_servers
+                bare_to_kafka(form, 20_000, bootstrap, f"udp-{number}")
+                print(f"  TCP, bare to Kafka {bare_to_kafka(form, 200_000, bootstrap, f'udp-{number}')}", flush=True)
                 with working(folder, broker.bootstrap_servers, f"tcp-{number}", syslog_listener="TCP") as worker:
                     worker.measure(send_stream, form, 20_000)
                     print(f"  TCP, source {worker.measure(send_stream, form, 200_000)}", flush=True)

@@ -19,6 +19,8 @@ class Script:
 
     def __init__(self) -> None:
         self.polls: list[Callable[[ScriptedTask], Polled]] = []
+        self.last: Callable[[ScriptedTask], Polled] = lambda task: None
+        """The last poll, for tasks that have one."""
         self.found: list[Any] = []
         """The offset of the partition ``p`` at each start."""
         self.told: list[Any] = []
