@@ -6,8 +6,8 @@ DEMO_READY := .venv/.demo-ready
 comma := ,
 # Workers and command lines start hundreds of times in the tests, and compile all of the code each time otherwise.
 export PYTHONDONTWRITEBYTECODE :=
-# Each has a broker of its own. Many tests wait most of their time, so that three of them keep two cores busy.
-WORKERS ?= 3
+# Each has a broker of its own. Many tests wait most of their time, so that four of them keep two cores busy.
+WORKERS ?= 4
 # How many kills `make chaos` makes; `make test-all` makes 10.
 KILLS ?= 500
 # How many calls of each operation `make fuzz` makes up for each principal.
