@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import socket
 import ssl
 from pathlib import Path
-from typing import Final
 
 from connect.config import ConfigRuleError
 from connect.errors import ConfigError
 from connect.internals.tls.contexts import load_key, load_trusted
 from connect.internals.tls.key_stores import KeyEntry
+from connect.internals.tls.self_signed import self_signed_key
 
 __all__ = ["listener_context"]
-
-_DAYS: Final = 365
 
 
 def listener_context(
@@ -30,7 +26,7 @@ def listener_context(
     # A sender that closes without reading them would reset the connection, and with it all that was not received yet.
     context.num_tickets = 0
     if self_signed:
-        entry = _self_signed()
+        entry = self_signed_key()
     else:
         entry = KeyEntry(_text("syslog.ssl.key.path", key), _text("syslog.ssl.cert.chain.path", chain), password)
     try:
@@ -71,32 +67,3 @@ def _text(key: str, path: str | None) -> str:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no PEM file"
         raise ConfigRuleError(f"{path} of {key} cannot be read: {reason}.", key) from error
-
-
-def _self_signed() -> KeyEntry:
-    """Return a new key with a certificate that nobody has signed."""
-    # Imported here because it takes 8 MB, in every task.
-    from cryptography import x509  # noqa: PLC0415
-    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
-    from cryptography.x509.oid import NameOID  # noqa: PLC0415
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    host = socket.gethostname()
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
-    now = dt.datetime.now(dt.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=_DAYS))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host), x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return KeyEntry(private.decode(), certificate.public_bytes(serialization.Encoding.PEM).decode(), None)

@@ -49,8 +49,8 @@ class Counts:
 class Inbox:
     """A queue with room for ``most_messages`` and ``most_bytes``, more than which is never asked for.
 
-    ``arrived`` is called when there is something after there was nothing, ``emptied`` when there is room after there
-    was none.
+    ``arrived`` is called when there is something after there was nothing to take, ``emptied`` when there is room after
+    there was none.
     """
 
     most_messages: int
@@ -61,6 +61,7 @@ class Inbox:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _messages: int = 0
     _bytes: int = 0
+    _is_awaited: bool = True
 
     @property
     def messages(self) -> int:
@@ -81,11 +82,11 @@ class Inbox:
         """Add messages. Called by the receiving thread, which first looks whether there is room."""
         size = messages.size
         with self._lock:
-            was_empty = not self._queue
+            was_awaited, self._is_awaited = self._is_awaited, False
             self._queue.append((messages, size))
             self._messages += len(messages.lines)
             self._bytes += size
-        if was_empty:
+        if was_awaited:
             self.arrived()
 
     def take(self, most: int) -> list[Messages]:
@@ -93,7 +94,7 @@ class Inbox:
         taken: list[Messages] = []
         count = 0
         with self._lock:
-            was_full = self.is_full
+            was_full, self._is_awaited = self.is_full, not self._queue
             while self._queue and count < most:
                 messages, size = self._queue.popleft()
                 taken.append(messages)

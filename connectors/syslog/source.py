@@ -29,6 +29,7 @@ from connectors.syslog.streams import Receipt
 __all__ = ["RelpSourceConnector", "RelpSourceTask", "SyslogSourceConnector", "SyslogSourceTask"]
 
 _LOOK_SECONDS: Final = 1.0
+_GATHER_SECONDS: Final = 0.005
 _DRAIN_SECONDS: Final = 2.0
 _DRAIN_LOOK_SECONDS: Final = 0.01
 _EVERYTHING: Final = 1 << 60
@@ -48,6 +49,9 @@ class SyslogSourceTask(SourceTask[SyslogSourceConfig]):
         if taken is None:
             self.context.poll_when_readable([], _LOOK_SECONDS)
             return None
+        if taken.batch is not None and len(taken.batch) < self.config.syslog_queue_batch_size:
+            # Few messages at a time cost several times as much each.
+            self.context.poll_when_readable([], _GATHER_SECONDS)
         return taken.batch
 
     def last_poll(self) -> Iterable[SourceRecord]:

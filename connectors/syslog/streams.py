@@ -18,7 +18,7 @@ __all__ = ["Receipt", "StreamConnection", "StreamLimits"]
 
 _log = logging.getLogger(__name__)
 
-_CHUNK_BYTES: Final = 65_536
+_CHUNK_BYTES: Final = 262_144
 _MOST_UNSENT_BYTES: Final = 1 << 20
 _HANDSHAKE_SECONDS: Final = 10.0
 _LONGEST_MESSAGE_SECONDS: Final = 60.0
@@ -75,7 +75,7 @@ class StreamConnection:
         self._shakes_hands = tls is not None
         self._writes_first = False
         self._unsent = bytearray()
-        self._began = self._heard = time.monotonic()
+        self._began = self._heard = self._message_began = time.monotonic()
 
     def receive(self) -> Messages | None:
         """Take what has come, and send what waits to be sent."""
@@ -122,7 +122,7 @@ class StreamConnection:
         silent = now - self._heard
         if self._shakes_hands and now - self._began > _HANDSHAKE_SECONDS:
             self.complaint = f"no TLS handshake within {_HANDSHAKE_SECONDS:.0f} s; does it send without TLS?"
-        elif self._framer.is_within_message and silent > _LONGEST_MESSAGE_SECONDS:
+        elif self._framer.is_within_message and now - self._message_began > _LONGEST_MESSAGE_SECONDS:
             self.complaint = f"no end of a message within {_LONGEST_MESSAGE_SECONDS:.0f} s"
         elif 0 < self.limits.idle_seconds < silent:
             return True
@@ -152,11 +152,14 @@ class StreamConnection:
 
     def _divided(self, data: bytes) -> Messages | None:
         self._heard = time.monotonic()
+        was_within = self._framer.is_within_message
         try:
             frames = self._framer.feed(data)
         except RelpError as error:
             self._break(str(error))
             return None
+        if frames.messages or not was_within:
+            self._message_began = self._heard
         if isinstance(frames, RelpFrames):
             self.is_at_end = frames.is_closed
             if frames.answers:

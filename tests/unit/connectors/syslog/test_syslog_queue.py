@@ -27,6 +27,9 @@ def test_the_queue_says_when_there_is_something_and_when_there_is_room() -> None
     assert [len(each.lines) for each in inbox.take(5)] == [4, 4]
     assert (told, inbox.messages) == (["arrived", "emptied"], 4)
     assert len(inbox.take(100)) == 1
+    inbox.put(messages(1))
+    assert told == ["arrived", "emptied"]
+    assert len(inbox.take(100)) == 1
     assert (inbox.take(100), inbox.messages, inbox.bytes) == ([], 0, 0)
     inbox.put(messages(1))
     assert told == ["arrived", "emptied", "arrived"]
