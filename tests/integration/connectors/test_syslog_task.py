@@ -350,3 +350,32 @@ def test_keys_without_effect_are_told_of() -> None:
         "The key confluent.topic.bootstrap.servers",
         "The key syslog.write.timeout.millis",
     ]
+
+
+def test_a_port_that_is_still_used_is_waited_for(listening: Callable[..., Listening]) -> None:
+    port = own_port()
+    with socket.create_server((HOST, port)) as former:
+        freeing = threading.Timer(0.5, former.close)
+        freeing.start()
+        task = listening(port=str(port))
+        freeing.join()
+    task.send(b"<13>a: 1\n")
+    assert task.wait_for(1) == ["1"]
+
+
+@pytest.mark.parametrize("kind", ["UDP", "TCP"])
+def test_all_addresses_of_both_versions(listening: Callable[..., Listening], kind: str) -> None:
+    try:
+        task = listening(kind, listen_address="::")
+    except ConnectError as error:
+        pytest.skip(f"This machine has no IPv6: {error}")
+    for family, address in ((socket.AF_INET, HOST), (socket.AF_INET6, "::1")):
+        with socket.socket(family, socket.SOCK_DGRAM if kind == "UDP" else socket.SOCK_STREAM) as sender:
+            try:
+                sender.connect((address, task.port))
+            except OSError as error:
+                pytest.skip(f"This machine has no {address}: {error.strerror}")
+            sender.sendall(b"<13>a: 1\n")
+            task.wait_for(len(task.records) + 1)
+    assert [record.key for record in task.records] == [HOST, "::1"]
+    assert task.records[0].source_partition == {"listener": f"{kind.lower()}://[::]:{task.port}"}
