@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from connectors.syslog import RelpSourceConfig, RelpSourceTask, SyslogSourceConf
 from equipment.brokers.certificates import Authority
 from equipment.fakes.syslog_senders import RelpClient
 from equipment.ports import own_port
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 
 Task = SyslogSourceTask | RelpSourceTask
@@ -379,3 +382,41 @@ def test_all_addresses_of_both_versions(listening: Callable[..., Listening], kin
             task.wait_for(len(task.records) + 1)
     assert [record.key for record in task.records] == [HOST, "::1"]
     assert task.records[0].source_partition == {"listener": f"{kind.lower()}://[::]:{task.port}"}
+
+
+@pytest.mark.parametrize("kind", ["TCP", *thorough("TCPSSL", "RELP", "RELPSSL")])
+def test_garbage_and_broken_connections_do_no_harm(listening: Callable[..., Listening], kind: str) -> None:
+    """Bytes of chance, connections that are reset in their midst, and half of a handshake; then a message."""
+    encrypted = kind.endswith("SSL")
+    more = {"ssl_self_signed_certificate_enable": "true"} if encrypted else {}
+    task = listening(kind, **more)
+    chance = random.Random(kind)
+    pieces = (
+        b"1 open 0\n",
+        b"2 syslog 9 <13>a",
+        b"999999999 <",
+        b"\x16\x03\x01\x02\x00\x01",
+        b"<13>1 - - ",
+        b"\n",
+        b"\0",
+    )
+    for number in range(150):
+        sender = task.connect()
+        sender.sendall(chance.randbytes(chance.randrange(2000)) + b"".join(chance.choices(pieces, k=5)))
+        if number % 3:
+            # A reset in place of an end.
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sender.close()
+        task.poll()
+    wait_until("all have gone", lambda: task.measured("syslog_connections") == 0 and not task.poll())
+    task.records.clear()
+    if kind.startswith("RELP"):
+        client = RelpClient(task.port, encrypted=encrypted)
+        client.send(b"<13>a: fine")
+        assert task.wait_for(1) == ["fine"]
+        client.close()
+    elif not encrypted:
+        task.send(b"<13>a: fine\n")
+        assert task.wait_for(1) == ["fine"]
+    assert task.measured("syslog_queue_messages") == 0
+    assert task.measured("syslog_queue_bytes") == 0
