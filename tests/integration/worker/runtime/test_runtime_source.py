@@ -19,7 +19,7 @@ from connect.data import Headers, SourceRecord
 from connect.errors import DataError, RetriableError
 from connect.source import Delivered
 from equipment.brokers.topics import admin_client, create_topic, read_topic
-from equipment.scripts.source_script import Polled, Script, ScriptedConnector, ScriptedTask
+from equipment.scripts.source_script import LastingConnector, Polled, Script, ScriptedConnector, ScriptedTask
 from equipment.scripts.tasks import RunningTask, class_name
 from equipment.waiting import wait_until
 from worker.messages import messages
@@ -40,19 +40,6 @@ class TellingConnector(ScriptedConnector):
     """Its task wants to know."""
 
     task_class = TellingTask
-
-
-class LastingTask(ScriptedTask):
-    """A task that has something left when it is told to stop."""
-
-    def last_poll(self) -> Polled:
-        return self.script.last(self)
-
-
-class LastingConnector(ScriptedConnector):
-    """Its task has something left."""
-
-    task_class = LastingTask
 
 
 @pytest.fixture
