@@ -80,6 +80,7 @@ class StreamConnection:
     def receive(self) -> Messages | None:
         """Take what has come, and send what waits to be sent."""
         data: bytes | None = None
+        self._writes_first = False
         try:
             if self._shakes_hands:
                 self._shake_hands()
@@ -113,7 +114,8 @@ class StreamConnection:
             # Its messages are safe with the sender until they are acknowledged.
             return
         try:
-            self.socket.shutdown(socket.SHUT_WR)
+            # That of an encrypted socket would end the decryption of what still comes.
+            socket.socket.shutdown(self.socket, socket.SHUT_WR)
         except OSError:
             self.is_at_end = True
 
@@ -145,7 +147,6 @@ class StreamConnection:
         self.socket.close()
 
     def _shake_hands(self) -> None:
-        self._writes_first = False
         assert isinstance(self.socket, ssl.SSLSocket)
         self.socket.do_handshake()
         self._shakes_hands = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import select
 import socket
 import ssl
 import struct
@@ -205,6 +206,22 @@ def test_a_task_that_stops_publishes_what_was_sent(listening: Callable[..., List
     assert [record.value["message"] for record in found] == ["2", "3", "4"]
     with pytest.raises(ConnectionRefusedError):
         task.connect()
+
+
+def test_a_task_that_stops_publishes_what_was_sent_encrypted(listening: Callable[..., Listening]) -> None:
+    task = listening("TCPSSL", ssl_self_signed_certificate_enable="true")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with task.connect() as plain, context.wrap_socket(plain) as sender:
+        sender.sendall(b"<13>a: 1\n")
+        assert task.wait_for(1) == ["1"]
+        found: list[SourceRecord] = []
+        last = threading.Thread(target=lambda: found.extend(task.task.last_poll() or ()))
+        last.start()
+        wait_until("the listener has said that it stops", lambda: select.select([sender], [], [], 0)[0])
+        sender.sendall(b"<13>a: 2\n")
+        last.join(10)
+    assert [record.value["message"] for record in found] == ["2"]
 
 
 @pytest.fixture(scope="module")
