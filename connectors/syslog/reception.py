@@ -39,7 +39,7 @@ def source_partition(config: ListenerConfig, scheme: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A batch, how many messages were taken before its last, and what to acknowledge once it is published.
+    """A batch, and what to acknowledge once it is published.
 
     ``given_up`` is what to acknowledge now: lines that were reported as bad records, and tolerated.
     """
