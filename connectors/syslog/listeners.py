@@ -64,6 +64,9 @@ def _listener(address: str, port: int, *, is_datagram: bool, is_shared: bool, bu
             _widen(listener, buffer_bytes)
             listener.bind(place)
         else:
+            if buffer_bytes:
+                # Connections inherit it.
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
             # Connections that were closed a moment ago do not matter.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(place)

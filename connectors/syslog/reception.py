@@ -16,7 +16,7 @@ from connectors.syslog.listeners import listen
 from connectors.syslog.message import FIELDS, MESSAGE_SCHEMA, UNKNOWN, MessageParser, Row
 from connectors.syslog.names import SenderNames
 from connectors.syslog.receiver import Receiver, Transport
-from connectors.syslog.source_config import ListenerConfig, SyslogSourceConfig
+from connectors.syslog.source_config import ListenerConfig
 from connectors.syslog.streams import Receipt, StreamLimits
 
 __all__ = ["SHARED_KEY", "Reception", "Taken", "source_partition"]
@@ -67,7 +67,7 @@ class Reception:
             SenderNames(config.syslog_reverse_dns_cache_ms / 1000) if config.syslog_reverse_dns_remote_ip else None
         )
         self._is_relp = is_relp
-        self._inbox = Inbox(config.syslog_queue_max_size, config.syslog_queue_max_bytes, context.wake, self._ring)
+        self._inbox = Inbox(config.most_queued, config.syslog_queue_max_bytes, context.wake, self._ring)
 
     def start(self) -> None:
         """Listen. Returns without that if the task is to stop."""
@@ -78,7 +78,7 @@ class Reception:
             config.syslog_port,
             is_datagram=config.is_datagram,
             is_shared=config.originals.get(SHARED_KEY) == "true",
-            buffer_bytes=config.syslog_receive_buffer_bytes if isinstance(config, SyslogSourceConfig) else 0,
+            buffer_bytes=config.buffer_bytes,
             wait=self._context.wait,
         )
         if listener is None:

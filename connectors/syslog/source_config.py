@@ -29,6 +29,10 @@ from connectors.syslog.certificates import listener_context
 __all__ = ["ListenerConfig", "RelpSourceConfig", "SyslogSourceConfig"]
 
 _MEGABYTE: Final = 1 << 20
+_QUEUED_DATAGRAMS: Final = 50_000
+_QUEUED_BATCHES: Final = 2
+_DATAGRAM_BUFFER_BYTES: Final = 8 * _MEGABYTE
+_STREAM_BUFFER_BYTES: Final = 128 << 10
 _OLD_TOPIC: Final = "syslog"
 
 _LICENCE: Final = UnsupportedKey("it belongs to a licence that is not needed here")
@@ -100,12 +104,13 @@ class ListenerConfig(Config):
         validator=at_least(1),
         doc="How many messages are published together, roughly.",
     )
-    syslog_queue_max_size: int = option(
-        default=50_000,
+    syslog_queue_max_size: int | None = option(
+        default=None,
         importance=LOW,
         validator=at_least(1),
         doc="How many received messages may wait for being published, roughly. While there are as many, nothing more "
-        "is received: over TCP the senders wait; over UDP the kernel keeps what its buffer holds, and drops the rest.",
+        "is received: over TCP the senders wait; over UDP the kernel keeps what its buffer holds, and drops the rest. "
+        "By default 50,000 over UDP, and twice syslog.queue.batch.size over TCP, where the senders keep the rest.",
     )
     syslog_queue_max_bytes: int = option(
         default=64 * _MEGABYTE,
@@ -183,6 +188,18 @@ class ListenerConfig(Config):
         """Whether messages come as datagrams."""
         return False
 
+    @property
+    def most_queued(self) -> int:
+        """How many messages may wait: over TCP few, since they are lost if the worker is killed."""
+        if self.syslog_queue_max_size is not None:
+            return self.syslog_queue_max_size
+        return _QUEUED_DATAGRAMS if self.is_datagram else _QUEUED_BATCHES * self.syslog_queue_batch_size
+
+    @property
+    def buffer_bytes(self) -> int:
+        """How much the kernel may keep for a socket; 0 leaves that to the kernel."""
+        return 0
+
     def tls_context(self) -> ssl.SSLContext | None:
         """Return the TLS context of the listener; raises ``ConfigError`` for an unusable file."""
         if not self.uses_tls:
@@ -223,13 +240,22 @@ class SyslogSourceConfig(ListenerConfig):
         doc="How messages come: UDP, TCP, or TCPSSL for TLS. Over TCP each message may be a line, or be preceded by "
         "its length (octet counting); both are understood.",
     )
-    syslog_receive_buffer_bytes: int = option(
-        default=8 * _MEGABYTE,
+    syslog_receive_buffer_bytes: int | None = option(
+        default=None,
         importance=MEDIUM,
         validator=at_least(2048),
-        doc="How many bytes of datagrams the kernel should keep until they are received. It allows net.core.rmem_max "
-        "at most, unless the worker has the right CAP_NET_ADMIN; a warning says so.",
+        doc="How many bytes the kernel should keep until they are received. Over UDP, by default 8 MiB: it allows "
+        "net.core.rmem_max at most, unless the worker has the right CAP_NET_ADMIN; a warning says so. Over TCP, by "
+        "default 128 KiB for each connection: what it keeps is lost if the worker is killed; more is faster over long "
+        "distances.",
     )
+
+    @property
+    def buffer_bytes(self) -> int:
+        """How much the kernel may keep for a socket."""
+        if self.syslog_receive_buffer_bytes is not None:
+            return self.syslog_receive_buffer_bytes
+        return _DATAGRAM_BUFFER_BYTES if self.is_datagram else _STREAM_BUFFER_BYTES
 
     @property
     def uses_tls(self) -> bool:
