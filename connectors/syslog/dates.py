@@ -53,11 +53,13 @@ _BSD: Final = re.compile(
 def iso_date(time: str, zone: str | None, default: dt.tzinfo | None) -> dt.datetime | None:
     """Return the date of RFC 3339's text and zone, in milliseconds; ``None`` if there is no such day or time."""
     try:
-        if zone is None:
-            return _in_zone(dt.datetime.fromisoformat(time), default)
-        return dt.datetime.fromisoformat(time + zone)
+        date = dt.datetime.fromisoformat(time if zone is None else time + zone)
     except ValueError:
         return None
+    if not dt.MINYEAR < date.year < dt.MAXYEAR:
+        # In UTC it may be of no year that there is.
+        return None
+    return _in_zone(date, default) if zone is None else date
 
 
 def bsd_date(content: str, start: int, now: dt.datetime, default: dt.tzinfo | None) -> tuple[dt.datetime, int] | None:

@@ -23,6 +23,8 @@ _HEADER: Final = {
     "messageId": re.compile(r"[!-~]{1,32}"),
 }
 _NAME: Final = re.compile(r'(?:(?![=\]"])[!-~]){1,32}')
+_LAST_MILLISECOND: Final = 253_402_300_799_999
+"""Of the year 9999."""
 _TO_ESCAPE: Final = re.compile(r'(["\\\]])')
 
 
@@ -170,5 +172,8 @@ def _time(date: dt.datetime | None, timestamp: int | None) -> str:
     if date is None:
         if timestamp is None or timestamp < 0:
             return _NIL
-        date = dt.datetime.fromtimestamp(timestamp / 1000, dt.UTC)
-    return date.astimezone(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        date = dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=min(timestamp, _LAST_MILLISECOND))
+    try:
+        return date.astimezone(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except OverflowError as error:
+        raise DataError(f"Its field date is {date.isoformat()}, which is of no year from 1 to 9999 in UTC.") from error

@@ -154,6 +154,9 @@ def test_without_a_priority_it_is_a_notice_of_a_user() -> None:
         ("<34>1 2026-13-45T22:14:15.003Z h a - - - x", {"facility": 4, "level": 2}),
         ('<34>1 2026-11-22T22:14:15Z h a - - [bad x="1" x', {"facility": 4, "level": 2}),
         ("<34>1 2026-11-22T22:14:15Z h a", {"facility": 4, "level": 2}),
+        ("<34>1 9999-12-31T23:59:59-12:00 h a - - - x", {"facility": 4, "level": 2}),
+        ("<34>1 0001-01-01T00:00:00+12:00 h a - - - x", {"facility": 4, "level": 2}),
+        ("<34>1 0000-01-01T00:00:00Z h a - - - x", {"facility": 4, "level": 2}),
     ],
 )
 def test_lines_of_no_known_form_are_kept(line: str, expected: dict[str, Any]) -> None:

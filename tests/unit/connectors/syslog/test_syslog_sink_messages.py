@@ -51,6 +51,10 @@ def test_what_the_source_has_read_is_written_as_it_was(line: str) -> None:
     assert written(dict(zip(FIELDS, MessageParser().parse(line, "10.0.0.1", NOW), strict=True))) == line
 
 
+def test_a_timestamp_beyond_all_years_is_of_the_last() -> None:
+    assert written("x", timestamp=(1 << 63) - 1).startswith("<13>1 9999-12-31T23:59:59.999Z ")
+
+
 def test_messages_of_the_old_form_and_of_others() -> None:
     old = MessageParser(dt.UTC).parse("<156>Nov 22 06:31:18 web app[12]: x", "10.0.0.1", NOW)
     assert written(dict(zip(FIELDS, old, strict=True))) == "<156>1 2026-11-22T06:31:18.000Z web app 12 - - x"
@@ -74,6 +78,10 @@ def test_messages_of_the_old_form_and_of_others() -> None:
         ({"message": "x", "structuredData": [{"id": "a b"}]}, "has the name 'a b'"),
         ({"message": "x", "structuredData": [{}]}, "an element without id"),
         ({"message": "x", "structuredData": "x"}, "is no list of elements"),
+        (
+            {"message": "x", "date": dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=5)))},
+            "of no year from 1 to 9999",
+        ),
         ("x" * 500, "syslog.message.max.bytes allows 480"),
         ("\ud800", "not valid Unicode"),
     ],
