@@ -170,9 +170,9 @@ def _position(record: SinkRecord) -> dict[str, str]:
 def _time(date: dt.datetime | None, timestamp: int | None) -> str:
     """Return a time of RFC 5424, in milliseconds and UTC: the record's own, or when it was produced."""
     if date is None:
-        if timestamp is None or timestamp < 0:
+        if timestamp is None or not 0 <= timestamp <= _LAST_MILLISECOND:
             return _NIL
-        date = dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=min(timestamp, _LAST_MILLISECOND))
+        date = dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=timestamp)
     try:
         return date.astimezone(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except OverflowError as error:

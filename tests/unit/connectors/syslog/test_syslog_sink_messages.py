@@ -51,8 +51,8 @@ def test_what_the_source_has_read_is_written_as_it_was(line: str) -> None:
     assert written(dict(zip(FIELDS, MessageParser().parse(line, "10.0.0.1", NOW), strict=True))) == line
 
 
-def test_a_timestamp_beyond_all_years_is_of_the_last() -> None:
-    assert written("x", timestamp=(1 << 63) - 1).startswith("<13>1 9999-12-31T23:59:59.999Z ")
+def test_a_timestamp_beyond_all_years_is_none() -> None:
+    assert written("x", timestamp=(1 << 63) - 1).startswith("<13>1 - vm ")
 
 
 def test_messages_of_the_old_form_and_of_others() -> None:
