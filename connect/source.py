@@ -174,6 +174,14 @@ class SourceTask(Task[C], Generic[C]):
         the task. To move many records cheaply, return a :class:`~connect.data.SourceBatch`.
         """
 
+    def last_poll(self) -> Iterable[SourceRecord] | SourceBatch | None:
+        """Return records that would be lost if they were not published now; by default none.
+
+        For sources that others send to, and that cannot be asked again. Called once, after the last :meth:`poll`, when
+        the task is told to stop; not after a failure, and not when it is killed. It should take no more than seconds.
+        """
+        return None
+
     def drained(self) -> bool:
         """Return whether the last poll reached the end of the input.
 

@@ -9,7 +9,7 @@ from connect.config import Config
 from connect.data import SourceBatch, SourceRecord
 from connect.source import SourceConnector, SourceTask
 
-__all__ = ["Polled", "Script", "ScriptedConnector", "ScriptedTask"]
+__all__ = ["LastingConnector", "LastingTask", "Polled", "Script", "ScriptedConnector", "ScriptedTask"]
 
 Polled = Iterable[SourceRecord] | SourceBatch | None
 
@@ -19,6 +19,8 @@ class Script:
 
     def __init__(self) -> None:
         self.polls: list[Callable[[ScriptedTask], Polled]] = []
+        self.last: Callable[[ScriptedTask], Polled] = lambda task: None
+        """The last poll, for tasks that have one."""
         self.found: list[Any] = []
         """The offset of the partition ``p`` at each start."""
         self.acknowledged: list[Any] = []
@@ -60,3 +62,16 @@ class ScriptedConnector(SourceConnector[Config]):
     """A connector whose task follows the script."""
 
     task_class = ScriptedTask
+
+
+class LastingTask(ScriptedTask):
+    """A task that has something left when it is told to stop."""
+
+    def last_poll(self) -> Polled:
+        return self.script.last(self)
+
+
+class LastingConnector(ScriptedConnector):
+    """Its task has something left."""
+
+    task_class = LastingTask

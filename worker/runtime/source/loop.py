@@ -9,6 +9,7 @@ after Kafka's acknowledgement, before the commit   the records are read and sent
 after the commit                                   reading continues after them
 with a larger share in the config topic, before     whoever starts the task next has the larger share; see
 the task has taken it, or while it does            :mod:`worker.stores.config.generations` for what is exactly once
+told to stop, before the last poll is sent          what only :meth:`SourceTask.last_poll` has is lost
 =================================================  ==============================================================
 
 This is at least once; see :mod:`worker.runtime.source.exactly_once` for transactions.
@@ -54,6 +55,8 @@ _SLICE: Final = 0.5
 _AT_REST: Final = 30.0
 """After this many seconds without a record, the task's clients are closed."""
 _PAUSED: Final = "The connector is paused. Resume it, and send the signal again."
+_PORTION: Final = 1000
+_PORTION_SECONDS: Final = 1.0
 _LEAST_ACKNOWLEDGED: Final = 0.02
 _MOST_ACKNOWLEDGED: Final = 0.1
 
@@ -150,6 +153,7 @@ class SourceLoop:
         watched = WatchedTask(task, control.watch)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
         self._measures = type(task).measurements is not SourceTask.measurements
+        self._polls_last = type(task).last_poll is not SourceTask.last_poll
         self._tells_offsets = type(task).delivered is not SourceTask.delivered
         self._reader = guarantee.reader
         self._rest_clients = (guarantee.rest, clients.rest)
@@ -191,14 +195,7 @@ class SourceLoop:
             batches = self._poll()
             if batches:
                 self._timings.took(POLL, time.monotonic() - polled)
-            for batch, ending in batches or ():
-                self._send(batch)
-                if ending is not None:
-                    self._commits.end(ending)
-            for partition, offset in self._context.take_passed():
-                self._commits.passed(Submission(partition, offset, 0))
-            if batches:
-                self._commits.batch_sent()
+            self._send_polled(batches or ())
             if batches == [] and self._until_drained and self._drained():
                 self._drain()
                 return
@@ -209,6 +206,27 @@ class SourceLoop:
                 # A task that has waited itself is polled again at once; others must not be polled in a busy loop.
                 self._delivery.serve(max(0.0, polled + _IDLE - time.monotonic()))
             self._serve()
+        if self._polls_last:
+            self._send_last(self._poll_last())
+
+    def _send_last(self, polled: Sequence[tuple[SourceBatch, Ending | None]]) -> None:
+        """Send the records of the last poll in portions: a task that stops does not wait for a full producer."""
+        for batch, ending in polled:
+            for start in range(0, len(batch), _PORTION):
+                self._delivery.flush(_PORTION_SECONDS)
+                portion = batch.slice(start, start + _PORTION)
+                self._send_polled([(portion, ending if start + _PORTION >= len(batch) else None)])
+
+    def _send_polled(self, batches: Sequence[tuple[SourceBatch, Ending | None]]) -> None:
+        """Send what a poll has returned, and take note of the offsets that it passed."""
+        for batch, ending in batches:
+            self._send(batch)
+            if ending is not None:
+                self._commits.end(ending)
+        for partition, offset in self._context.take_passed():
+            self._commits.passed(Submission(partition, offset, 0))
+        if batches:
+            self._commits.batch_sent()
 
     def _await(self, wanted: _PollDue) -> None:
         """Wait until the task wants to be polled or a command arrives, and do what is due meanwhile."""
@@ -243,6 +261,17 @@ class SourceLoop:
             for rest in self._rest_clients:
                 rest()
 
+    def _poll_last(self) -> list[tuple[SourceBatch, Ending | None]]:
+        """Return the batches of the last poll, which is not repeated if it fails."""
+        records: list[SourceRecord] = []
+        batches: list[SourceBatch] = []
+        try:
+            with self._control.watch.call("last_poll"):
+                batches = self._taken("last_poll", self._task.last_poll(), records)
+        except RetriableError as error:
+            logger.warning("The source could not be polled for the last time: %s", error)
+        return self._counted(batches, records)
+
     def _poll(self) -> list[tuple[SourceBatch, Ending | None]] | None:
         """Return the batches of a poll, each of one source partition, with the end of a transaction after it, if any.
 
@@ -252,17 +281,7 @@ class SourceLoop:
         batches: list[SourceBatch] = []
         try:
             with self._control.watch.call("poll"):
-                polled = self._task.poll()
-                if isinstance(polled, SourceBatch):
-                    batches = [polled]
-                else:
-                    if not isinstance(polled, Iterable | None):
-                        raise self._gave(polled)
-                    for record in polled or ():
-                        if not isinstance(record, SourceRecord):
-                            raise self._gave(record)
-                        # One by one, to keep what a generator yields before it fails.
-                        records.append(record)
+                batches = self._taken("poll", self._task.poll(), records)
         except MissingError as error:
             self._waits.on(str(error))
             if not records:
@@ -275,6 +294,24 @@ class SourceLoop:
                 return None
         else:
             self._waits.over()
+        return self._counted(batches, records)
+
+    def _taken(self, method: str, polled: object, records: list[SourceRecord]) -> list[SourceBatch]:
+        """Return the batch that was polled, if any; records are added one by one, to keep what comes before a failure."""
+        if isinstance(polled, SourceBatch):
+            return [polled]
+        if not isinstance(polled, Iterable | None):
+            raise self._gave(method, polled)
+        for record in polled or ():
+            if not isinstance(record, SourceRecord):
+                raise self._gave(method, record)
+            records.append(record)
+        return []
+
+    def _counted(
+        self, batches: list[SourceBatch], records: list[SourceRecord]
+    ) -> list[tuple[SourceBatch, Ending | None]]:
+        """Return what was polled as batches of one source partition each, with the ends of transactions within them."""
         self._polled_at = time.time()
         if polled_records := len(records) + sum(map(len, batches)):
             self._metrics.count("source-record-poll-total", polled_records)
@@ -285,12 +322,12 @@ class SourceLoop:
             return [item for part, ending in cut for item in _ended(SourceBatch.from_records(part), ending)]
         return _ended(batches + SourceBatch.from_records(records), None)
 
-    def _gave(self, polled: object) -> ConnectError:
+    def _gave(self, method: str, polled: object) -> ConnectError:
         """Return the error for a poll that did not return records."""
         given = "one SourceRecord" if isinstance(polled, SourceRecord) else f"a {type(polled).__name__}"
         return ConnectError(
-            f"poll of {class_name(self._task)} returned {given}; it has to return records (SourceRecord) in a list, a "
-            "batch (SourceBatch) or nothing."
+            f"{method} of {class_name(self._task)} returned {given}; it has to return records (SourceRecord) in a "
+            "list, a batch (SourceBatch) or nothing."
         )
 
     def _take_config(self) -> None:

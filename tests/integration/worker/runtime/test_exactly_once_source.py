@@ -16,7 +16,7 @@ from connect.errors import DataError
 from connect.source import TransactionContext
 from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.proofs import thorough
-from equipment.scripts.source_script import Polled, Script, ScriptedConnector, ScriptedTask
+from equipment.scripts.source_script import LastingConnector, Polled, Script, ScriptedConnector, ScriptedTask
 from equipment.scripts.task_processes import TaskProcess
 from equipment.scripts.tasks import RunningTask, class_name
 from equipment.waiting import wait_until
@@ -124,6 +124,18 @@ def test_a_batch_is_a_transaction_with_its_offset(
     again.wait_for(messages.Started)
     again.stop()
     assert script.found == [None, {"o": 3}]
+
+
+def test_what_a_task_has_left_when_it_is_told_to_stop_is_committed(
+    start: Start, script: Script, record: Make, bootstrap: str, topic: str, offsets_topic: str
+) -> None:
+    script.polls = polls([record(0)])
+    script.last = lambda task: [record(1), record(2)]
+    task = start(connector_class=class_name(LastingConnector))
+    wait_until("it has polled", lambda: script.commits)
+    task.stop()
+    assert texts(bootstrap, topic) == ["0", "1", "2"]
+    assert kept(bootstrap, offsets_topic) == {f'["{topic}",{{"p":"p"}}]': {"o": 3}}
 
 
 def test_no_transaction_is_made_for_what_is_left_out(

@@ -19,7 +19,7 @@ from connect.data import Headers, SourceRecord
 from connect.errors import DataError, RetriableError
 from connect.source import Delivered
 from equipment.brokers.topics import admin_client, create_topic, read_topic
-from equipment.scripts.source_script import Polled, Script, ScriptedConnector, ScriptedTask
+from equipment.scripts.source_script import LastingConnector, Polled, Script, ScriptedConnector, ScriptedTask
 from equipment.scripts.tasks import RunningTask, class_name
 from equipment.waiting import wait_until
 from worker.messages import messages
@@ -162,6 +162,38 @@ def test_records_wait_for_a_full_queue_and_stay_in_order(
     wait_until("all are committed", lambda: task.offsets == {"{'p': 'p'}": {"o": 200}})
     task.stop()
     assert texts(bootstrap, topic) == [str(number) for number in range(200)]
+
+
+def test_what_a_task_has_left_when_it_is_told_to_stop_is_published(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
+) -> None:
+    """More than the producer's queue holds."""
+    create_topic(bootstrap, topic)
+    script.polls = [lambda task: [record(0)]]
+    script.last = lambda task: (record(number, "x" * 1000) for number in range(1, 5001))
+    props = {"producer.override.buffer.memory": str(2_000_000)}
+    task = start(connector_class=class_name(LastingConnector), **props)
+    wait_until("it has polled", lambda: not script.polls)
+    task.stop()
+    assert len(texts(bootstrap, topic)) == 5001
+    assert task.offsets == {"{'p': 'p'}": {"o": 5001}}
+    assert script.stopped == 1
+
+
+def test_a_task_that_cannot_be_polled_for_the_last_time_stops_nevertheless(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+
+    def last(task: ScriptedTask) -> Iterator[SourceRecord]:
+        yield record(1)
+        raise RetriableError("not now")
+
+    script.polls, script.last = [lambda task: [record(0)]], last
+    task = start(connector_class=class_name(LastingConnector))
+    wait_until("it has polled", lambda: not script.polls)
+    task.stop()
+    assert texts(bootstrap, topic) == ["0", "1"]
 
 
 def test_a_task_whose_commit_fails_goes_on(
