@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 _COMMIT: Final = ord("C")
 _MESSAGES_FROM: Final = 140_000
+_BATCH_BYTES: Final = 16 << 20
+"""Bytes of the log after which a batch ends, however few its records are (invariant I9)."""
 _FAILOVER_FROM: Final = 170_000
 _TEMPORARY_SUFFIX: Final = "_snapshot"
 _LONGEST_NAME: Final = 63
@@ -304,8 +306,8 @@ class Capture:
             return
         self._stream.out = records
         receive, handle = self._replication.receive, self._stream.handle
-        count = 0
-        while len(records) < limit:
+        count = size = 0
+        while len(records) < limit and size < _BATCH_BYTES:
             message = receive()
             if message is None:
                 self._add_due(records, self._replication.received_lsn)
@@ -314,6 +316,7 @@ class Capture:
             if message[PAYLOAD] == _COMMIT:
                 self._add_due(records, 0)
             count += 1
+            size += len(message)
             if not count & 255 and time.monotonic() >= until:
                 return
 
