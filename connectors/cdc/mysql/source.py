@@ -192,7 +192,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
         self._beat(stream.changes, records)
         if records:
             self._passed = records[-1].source_offset
-        else:
+        elif stream.is_at_end:
             self._while_nothing_arrives(stream)
         self._pass_on(stream.changes)
 
