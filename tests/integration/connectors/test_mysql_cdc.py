@@ -516,6 +516,14 @@ def test_what_is_wrong_with_the_server_or_the_configuration_is_told(db: Database
     assert any(("MySqlConnector" if db.product == "mysql" else "MariaDbConnector") in error for error in told)
 
 
+def test_system_versioned_tables_are_refused(mariadb: Database) -> None:
+    run(mariadb, f"{ORDERS} WITH SYSTEM VERSIONING")
+
+    assert "table.exclude.list" in errors(mariadb)
+    with pytest.raises(ConnectError, match=rf"{mariadb.name}\.orders out with table\.exclude\.list"):
+        read(mariadb, StoredOffsets())
+
+
 def test_heartbeats_come_without_changes_and_run_their_statement(db: Database) -> None:
     run(db, ORDERS, "CREATE TABLE beats (id int PRIMARY KEY AUTO_INCREMENT)")
 
