@@ -18,7 +18,7 @@ ROWS ?= 1000000
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics engine cluster rest page mirror race
 
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills cdc-kills bench density thousand docs docs-test clean
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills cdc-kills snapshot-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -109,6 +109,11 @@ cdc-kills: KILLS = 30
 cdc-kills: DATABASE = postgresql
 cdc-kills: setup
 	@SLUICE_CDC_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_cdc_kills.py tests/cluster/test_binlog_kills.py -k $(DATABASE)
+
+# Kills workers and tasks in the midst of PostgreSQL's first snapshot, and of an incremental one: so many kills each.
+snapshot-kills: KILLS = 15
+snapshot-kills: setup
+	@SLUICE_CDC_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_snapshot_kills.py
 
 # Kills a mirror's workers, tasks and both of its brokers; the seed is printed: SLUICE_MIRROR_SEED=... make mirror-kills
 mirror-kills: KILLS = 30

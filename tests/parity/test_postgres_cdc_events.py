@@ -57,9 +57,12 @@ STATEMENTS: Final = (
     "ALTER TABLE orders ALTER amt TYPE numeric(12,4); INSERT INTO orders VALUES (9, 'retyped', 9.1234, NULL, 'q')",
     "TRUNCATE two, nopk",
 )
-DIFFERENT: Final = {
+DIFFERENT: Final[dict[tuple[str, int], tuple[Any, ...]]] = {
     # The default of a column that was dropped shortly after: Debezium was late, and had forgotten it.
     ("srv.public.orders", 13): ("value", "before", "qty", 5),
+    # Tables without a key are read first, since a snapshot that is interrupted cannot go on within them.
+    ("srv.public.nopk", 0): ("value", "source", "snapshot", "first"),
+    ("srv.public.full_t", 0): ("value", "source", "snapshot", "last_in_data_collection"),
 }
 _VALUE: Final = JsonConverter(JsonConverterConfig(schemas_enable=False))
 
@@ -166,11 +169,11 @@ def test_every_recorded_event_is_sent_alike(captured: Database) -> None:
         target[name] = value
     assert {topic: events[topic] for topic in expected} == dict(expected)
     assert set(events) - set(expected) == {"srv.transaction"}
+    check_transactions(found)
 
 
-def test_transactions_are_told_as_recorded(captured: Database) -> None:
+def check_transactions(found: Sequence[dict[str, Any]]) -> None:
     """The recording has a part of them; a logical message is counted under a Java object's name there."""
-    found = [written(record) for record in replayed(captured)]
     told = [comparable(event)["value"] for event in found if event["topic"] == "srv.transaction"]
 
     assert [each["status"] for each in told] == ["BEGIN", "END"] * (len(told) // 2)

@@ -50,7 +50,7 @@ def blank_fields(row: Schema) -> Mapping[str, Any]:
 
 
 def _blank(schema: Schema) -> Any:
-    if schema.name in _LOGICAL:
+    if schema.name is not None and schema.name in _LOGICAL:
         return _LOGICAL[schema.name]
     if schema.name == _DECIMAL:
         return Decimal((0, (0,), -int(schema.parameters.get("scale", "0"))))

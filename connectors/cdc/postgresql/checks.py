@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from connect.config import ConfigValue
 from connect.errors import ConnectError
 from connectors.cdc.postgresql.catalog import CapturedTable, Catalog, captured_tables
 from connectors.cdc.postgresql.config import AutoCreateMode, PostgresConfig, SnapshotMode
@@ -17,7 +18,7 @@ from connectors.cdc.postgresql.slots import SlotState, check_slot, read_slot
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["Problem", "problems", "without_identity"]
+__all__ = ["CheckedPostgresConfig", "Problem", "problems", "without_identity"]
 
 _SERVER: Final = """
 SELECT current_setting('server_version_num')::int, current_setting('wal_level'), pg_is_in_recovery(),
@@ -38,6 +39,21 @@ _LOGICAL_FROM: Final = 100_000
 _STANDBY_FROM: Final = 160_000
 _FAILOVER_FROM: Final = 170_000
 _SHOWN: Final = 10
+
+
+class CheckedPostgresConfig(PostgresConfig):
+    """The options of the connector, which are validated by connecting too."""
+
+    @classmethod
+    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
+        """Validate the configuration, and then connect to find what would fail later."""
+        values = super().validate(props, secret_keys=secret_keys)
+        if any(value.errors for value in values):
+            return values
+        described = {value.name: value for value in values}
+        for problem in problems(cls.parse(props, secret_keys=secret_keys)):
+            described[problem.key] = described[problem.key].with_errors(problem.told)
+        return tuple(described.values())
 
 
 @dataclass(frozen=True, slots=True)

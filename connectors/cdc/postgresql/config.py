@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -12,7 +12,6 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
-    ConfigValue,
     Long,
     Password,
     Short,
@@ -320,19 +319,6 @@ class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, Hosts
     def signal_table(self) -> str:
         """The name of the signal table, empty if there is none."""
         return self.signal_data_collection.strip() if "source" in self.signal_enabled_channels else ""
-
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect to find what would fail later."""
-        from connectors.cdc.postgresql.checks import problems  # noqa: PLC0415 - it needs this module
-
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        described = {value.name: value for value in values}
-        for problem in problems(cls.parse(props, secret_keys=secret_keys)):
-            described[problem.key] = described[problem.key].with_errors(problem.told)
-        return tuple(described.values())
 
     def schema_filter(self) -> NameFilter:
         """Return which schemas are captured."""

@@ -11,6 +11,7 @@ import logging
 import select
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -484,6 +485,13 @@ class CopyReader:
         width, numbers = work.width, work.numbers
         for raw in rows:
             yield raw[:width], key_of(raw[width:], numbers)
+
+    def cancel(self) -> None:
+        """Cancel the statement that runs, if one does."""
+        import psycopg  # noqa: PLC0415 - psycopg is loaded only where it is used
+
+        with suppress(psycopg.Error):
+            self._session.cancel()
 
     def close(self) -> None:
         """Close the session."""

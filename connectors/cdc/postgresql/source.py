@@ -23,6 +23,7 @@ from connect.kits.cdc.transactions import TransactionMetadata
 from connect.measurement import Measurement
 from connect.source import ExactlyOnceSupport, Signal, SourceConnector, SourceTask
 from connectors.cdc.postgresql.capture import Capture, CaptureParts
+from connectors.cdc.postgresql.checks import CheckedPostgresConfig
 from connectors.cdc.postgresql.chunks import ChunkReader
 from connectors.cdc.postgresql.config import PostgresConfig
 from connectors.cdc.postgresql.connection import retriable_if_lost
@@ -391,19 +392,19 @@ def _is_after(stored: Offset, noted: Offset) -> bool:
     return isinstance(end, int) and isinstance(before, int) and end > before
 
 
-class PostgresConnector(SourceConnector[PostgresConfig]):
+class PostgresConnector(SourceConnector[CheckedPostgresConfig]):
     """Captures the changes of a PostgreSQL database, as Debezium's connector does."""
 
     task_class = PostgresTask
     watches = False
 
     @classmethod
-    def exactly_once_support(cls, config: PostgresConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+    def exactly_once_support(cls, config: CheckedPostgresConfig) -> ExactlyOnceSupport:  # noqa: ARG003
         """Return that reading resumes exactly at its offsets."""
         return ExactlyOnceSupport.SUPPORTED
 
     @classmethod
-    def alter_offsets(cls, config: PostgresConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
+    def alter_offsets(cls, config: CheckedPostgresConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
         """Check offsets that a user sets."""
         for offset in offsets.values():
             if offset is not None:

@@ -27,6 +27,9 @@ class PieceReader(Protocol):
     def read(self, piece: int) -> Iterator[Row]:
         """Yield the rows of a piece, with their keys in their order if it has one."""
 
+    def cancel(self) -> None:
+        """End what the database is doing for :meth:`read` now. Called from another thread."""
+
     def close(self) -> None:
         """Close the connection."""
 
@@ -49,6 +52,7 @@ class SnapshotReaders:
         count = max(1, min(threads, pieces))
         self._read: queue.Queue[PieceRows | Exception] = queue.Queue(count * _WAITING_PER_THREAD)
         self._stops = threading.Event()
+        self._readers: list[PieceReader] = []
         self._threads = [threading.Thread(target=self._run, name=f"snapshot-{number}") for number in range(count)]
         for thread in self._threads:
             thread.start()
@@ -67,7 +71,10 @@ class SnapshotReaders:
         """Stop the threads, and wait until they have ended."""
         self._stops.set()
         for thread in self._threads:
-            thread.join()
+            while thread.is_alive():
+                for reader in list(self._readers):
+                    reader.cancel()
+                thread.join(_LOOK_S)
 
     # -- in the threads ----------------------------------------------------------------------------------------
 
@@ -77,6 +84,7 @@ class SnapshotReaders:
         except Exception as error:
             self._put(error)
             return
+        self._readers.append(reader)
         try:
             while not self._stops.is_set():
                 try:
@@ -87,6 +95,7 @@ class SnapshotReaders:
         except Exception as error:
             self._put(error)
         finally:
+            self._readers.remove(reader)
             reader.close()
 
     def _read_piece(self, reader: PieceReader, piece: int) -> None:

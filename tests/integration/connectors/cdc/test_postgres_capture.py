@@ -323,3 +323,27 @@ def test_columns_and_keys_follow_the_configuration(capture: Captured) -> None:
     assert found.key == {"id": 1, "name": "longer name"}
     code = hashlib.sha256(b"Sy").hexdigest()
     assert found.value["after"] == {"name": "longer", "secret": "***", "code": code}
+
+
+def test_a_validation_names_the_statements_that_repair(capture: Captured) -> None:
+    """A user without rights, a publication that is missing, and tables that do not exist."""
+    database = capture.database
+    user = f"poor_{database.name}"
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)", f"CREATE ROLE {user} LOGIN PASSWORD 'p'")
+    try:
+        told = errors(capture.props(database_user=user, database_password="p", publication_autocreate_mode="disabled"))
+    finally:
+        database.execute(f"DROP ROLE {user}")
+
+    assert f'GRANT SELECT ON "public"."t" TO "{user}";' in told["database.user"]
+    assert f'ALTER ROLE "{user}" REPLICATION;' in told["database.user"]
+    assert 'CREATE PUBLICATION "dbz_publication" FOR TABLE "public"."t";' in told["publication.name"]
+    assert "expressions have to match all of it" in errors(capture.props(table_include_list="t"))["table.include.list"]
+    assert "Check database.user" in errors(capture.props(database_password="wrong"))["database.hostname"]
+    assert errors(capture.props()) == {}
+
+
+def errors(props: dict[str, str]) -> dict[str, str]:
+    """Return the errors of a validation, by key."""
+    values = PostgresConnector.config_class.validate(props)
+    return {value.name: " ".join(value.errors) for value in values if value.errors}

@@ -134,8 +134,27 @@ class Reader:
             raise RuntimeError("gone")
         yield from (((piece, b"x" * 400_000), None) for _ in range(5))
 
+    def cancel(self) -> None:
+        pass
+
     def close(self) -> None:
         Reader.closed += 1
+
+
+class StuckReader(Reader):
+    """Waits for a database that does not answer, until it is cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cancelled = threading.Event()
+
+    def read(self, piece: int) -> Iterator[tuple[tuple[Any, ...], None]]:
+        assert self.cancelled.wait(30)
+        raise RuntimeError("cancelled")
+        yield
+
+    def cancel(self) -> None:
+        self.cancelled.set()
 
 
 def test_readers_hand_rows_over_in_bounded_batches_and_tell_failures() -> None:
@@ -157,7 +176,8 @@ def test_readers_hand_rows_over_in_bounded_batches_and_tell_failures() -> None:
     wait_until("the readers are closed", lambda: Reader.opened == Reader.closed)
 
 
-def test_readers_that_nobody_listens_to_can_be_ended() -> None:
-    readers = SnapshotReaders(3, Reader, 3, lambda: None)
+@pytest.mark.parametrize("kind", [Reader, StuckReader])
+def test_readers_can_be_ended_whatever_they_wait_for(kind: type[Reader]) -> None:
+    readers = SnapshotReaders(3, kind, 3, lambda: None)
     readers.close()
     wait_until("the readers are closed", lambda: Reader.opened == Reader.closed)
