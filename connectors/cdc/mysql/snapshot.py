@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.tables import Column, Table, TableId
@@ -19,9 +19,6 @@ from connectors.cdc.mysql.catalog import Catalog
 from connectors.cdc.mysql.config import BinlogConfig, LockingMode
 from connectors.cdc.mysql.session import LogPlace, Session, connected, failure
 from connectors.cdc.mysql.texts import quoted, reader, selected
-
-if TYPE_CHECKING:
-    from pymysql.cursors import SSCursor
 
 __all__ = ["BEGIN", "ISOLATION", "RowSource", "SnapshotRow", "View", "opened_view", "place_of_view"]
 
@@ -226,9 +223,9 @@ def _streamed(session: Session, statement: str) -> Iterator[tuple[Any, ...]]:
     Given up before its end, it closes the session: PyMySQL would read all rows that are left.
     """
     import pymysql  # noqa: PLC0415 - loaded where a database is used
-    from pymysql.cursors import SSCursor as Streamed  # noqa: PLC0415 - as above
+    from pymysql.cursors import SSCursor  # noqa: PLC0415 - as above
 
-    cursor: SSCursor = Streamed(session.connection)
+    cursor: Any = SSCursor(session.connection)
     is_read = False
     try:
         with session.undecoded():
