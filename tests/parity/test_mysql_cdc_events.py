@@ -97,7 +97,7 @@ def replayed(database: Database, **more: str) -> list[SourceRecord]:
         **more,
     }
     connector, offsets = binlog_connector(database), StoredOffsets()
-    records = run_source(connector, props, offsets=offsets, until=bool)
+    records = run_source(connector, props, offsets=offsets, until=lambda _: position(offsets, database.product) > 0)
     for part in ((), STATEMENTS, *CHANGES):
         run(database, *part)
         end = end_of_log(database)
@@ -114,7 +114,7 @@ def end_of_log(database: Database) -> int:
 
 def position(offsets: StoredOffsets, server: str) -> int:
     offset = offsets.offset({"server": server}) or {}
-    return -1 if "snapshot" in offset else int(offset["pos"])
+    return -1 if "pos" not in offset or "snapshot" in offset else int(offset["pos"])
 
 
 def run(database: Database, *statements: str) -> None:
