@@ -1,10 +1,9 @@
 """Measures change data capture of PostgreSQL: the snapshot, one large transaction, many small ones, and the latency.
 
-``python bench/cdc.py [ROWS [FOLDER]]``: rows of ten columns, as JSON without schemas. If FOLDER holds Debezium's plugin
-(``debezium-connector-postgres-3.7.0.Final-plugin.tar.gz`` of Maven Central, unpacked), the same configuration runs on
-Apache Kafka Connect afterwards, in the same way. Rates are those from the first record on the topic to the last, so
-that no start counts; CPU is that of the worker and all its processes meanwhile. Transactions are written while the
-connector is paused.
+``python bench/cdc.py [ROWS [debezium]]``: rows of ten columns, as JSON without schemas. With ``debezium`` the same
+configuration runs afterwards on Apache Kafka Connect, by Debezium's connector, in the same way. Rates are those from
+the first record on the topic to the last, so that no start counts; CPU is that of the worker and all its processes
+meanwhile. Transactions are written while the connector is paused.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -35,7 +34,8 @@ from equipment.change_data import capture_props, captured_database
 from equipment.servers.lease import Database, leased_server
 from equipment.servers.products import POSTGRESQL
 from equipment.waiting import wait_until
-from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, resolve_java_connect
+from equipment.workers.debezium import resolve_debezium
+from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 _TABLE: Final = """
@@ -84,9 +84,9 @@ def sluice(folder: Path, bootstrap: str) -> Iterator[Worker]:
 
 
 @contextmanager
-def debezium(folder: Path, bootstrap: str, plugin: Path) -> Iterator[Worker]:
+def debezium(folder: Path, bootstrap: str) -> Iterator[Worker]:
     """Run a worker of Apache Kafka Connect with Debezium's plugin."""
-    jars = replace(resolve_java_connect(), plugin=tuple(plugin.rglob("*.jar")))
+    jars = resolve_debezium("postgresql")
     props = {
         "bootstrap.servers": bootstrap,
         "group.id": "java",
@@ -215,7 +215,6 @@ class Measurement:
 def main() -> None:
     """Measure and print."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
-    plugin = Path(sys.argv[2]) if len(sys.argv) > 2 else None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with (
@@ -225,8 +224,8 @@ def main() -> None:
             bootstrap = broker.bootstrap_servers
             with sluice(folder, bootstrap) as worker, captured_database(server) as database:
                 measured(worker, database, bootstrap, rows)
-            if plugin is not None:
-                with debezium(folder, bootstrap, plugin) as worker, captured_database(server) as database:
+            if sys.argv[2:] == ["debezium"]:
+                with debezium(folder, bootstrap) as worker, captured_database(server) as database:
                     measured(worker, database, bootstrap, rows)
 
 

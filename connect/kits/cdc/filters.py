@@ -79,13 +79,15 @@ class ColumnRules:
     """What the ``column.*`` keys say of columns.
 
     ``masks`` pairs expressions with the change of a column's conversion, ``propagated`` are the expressions for columns
-    and ``propagated_types`` those for types whose declaration is kept in the parameters of the schema.
+    and ``propagated_types`` those for types whose declaration is kept in the parameters of the schema, with the comment
+    of the column if ``tells_comments``.
     """
 
     filter: NameFilter = NameFilter()
     masks: tuple[tuple[tuple[re.Pattern[str], ...], _Mask], ...] = ()
     propagated: tuple[re.Pattern[str], ...] = ()
     propagated_types: tuple[re.Pattern[str], ...] = ()
+    tells_comments: bool = False
 
     def includes(self, table: TableId, column: Column) -> bool:
         """Return whether the column is part of its table's records."""

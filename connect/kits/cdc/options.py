@@ -338,6 +338,7 @@ class RelationalConfig(CdcConfig):
             tuple(masks_of(self.originals)),
             name_patterns(self.column_propagate_source_type),
             name_patterns(self.datatype_propagate_source_type),
+            self.include_schema_comments,
         )
 
     def key_rules(self) -> KeyRules:

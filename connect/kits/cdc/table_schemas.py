@@ -147,7 +147,9 @@ class TableSchemas:
             return plain
         schema = masked.schema
         if self._columns.is_propagated(table.id, column):
-            schema = schema.replace(parameters={**schema.parameters, **_declaration(column)})
+            schema = schema.replace(
+                parameters={**schema.parameters, **_declaration(column, tells_comment=self._columns.tells_comments)}
+            )
         return RowColumn(plain.place, plain.name, schema, masked.convert, plain.unavailable)
 
     def _made(self, table: Table, place: int, column: Column, conversion: Conversion) -> RowColumn:
@@ -212,14 +214,14 @@ def unavailable_value(schema: Schema, placeholder: str) -> Any:
     return None
 
 
-def _declaration(column: Column) -> dict[str, str]:
+def _declaration(column: Column, *, tells_comment: bool) -> dict[str, str]:
     prefix = "__debezium.source.column."
     declared = {f"{prefix}type": column.type_name.upper(), f"{prefix}name": column.name}
     if column.length is not None:
         declared[f"{prefix}length"] = str(column.length)
     if column.scale is not None:
         declared[f"{prefix}scale"] = str(column.scale)
-    if column.comment:
+    if tells_comment and column.comment:
         declared[f"{prefix}comment"] = column.comment
     return declared
 

@@ -74,7 +74,7 @@ class Capture:
         self._stream: ChangeStream | None = None
         self._snapshot: Snapshot | None = None
         self._after_snapshot: Position | None = None
-        self._streams_at = 0.0
+        self._streams_at: float | None = None
         self._watch: StreamWatch | None = None
         self._catalog = Catalog(self._session, parts.config.database_dbname)
         self._confirmed_lsn = 0
@@ -203,8 +203,6 @@ class Capture:
     def _begin_snapshot(self, decided: Plan, slot: SlotState | None) -> None:
         config = self._config
         self._parts.snapshots.clear()
-        if config.snapshot_delay_ms:
-            time.sleep(min(config.snapshot_delay_ms / 1000, 30))
         created = self._export(slot) if decided.streams else None
         include = config.snapshot_filter()
         chosen = ordered(
@@ -298,6 +296,10 @@ class Capture:
                 return
             self._finish_snapshot()
             return
+        if self._streams_at is not None and time.monotonic() >= self._streams_at:
+            self._streams_at = None
+            self._replication = ReplicationConnection(conninfo(self._config, replication=True))
+            self._begin_stream(read_slot(self._session, self._config.slot_name), self._after_snapshot)
         if self._stream is None or self._replication is None:
             return
         self._stream.out = records
@@ -324,8 +326,7 @@ class Capture:
     def _finish_snapshot(self) -> None:
         self._snapshot = None
         if self._streams:
-            self._replication = ReplicationConnection(conninfo(self._config, replication=True))
-            self._begin_stream(read_slot(self._session, self._config.slot_name), self._after_snapshot)
+            self._streams_at = time.monotonic() + self._config.streaming_delay_ms / 1000
 
     def position(self) -> Position | None:
         """Return where the next run goes on: None while the first snapshot is not complete."""
@@ -395,7 +396,7 @@ class Capture:
     @property
     def is_finished(self) -> bool:
         """Whether there is nothing more to read: the snapshot is done, and no stream follows."""
-        return self._snapshot is None and self._stream is None
+        return self._snapshot is None and self._stream is None and self._streams_at is None
 
     def slot_state(self) -> SlotState | None:
         """Return the state of the slot now."""

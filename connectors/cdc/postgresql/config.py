@@ -109,6 +109,7 @@ _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
 }
 _FLUSH: Final = "the slot is told by the stream itself, which is not waited for"
 _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
+    "snapshot.fetch.size": UnsupportedKey("the rows of a table are copied as the server sends them"),
     "schema.refresh.mode": UnsupportedKey("the schema is that which the stream has sent with the rows"),
     "lsn.flush.timeout.ms": UnsupportedKey(_FLUSH),
     "lsn.flush.timeout.action": UnsupportedKey(_FLUSH),

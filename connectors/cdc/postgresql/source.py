@@ -54,8 +54,6 @@ class PostgresTask(SourceTask[PostgresConfig]):
     :mod:`connectors.cdc.postgresql.stream` and :mod:`connectors.cdc.postgresql.snapshot`.
     """
 
-    needs_process = True
-
     def start(self) -> None:
         """Read the stored offset; connections are opened by the first poll, and again after each that is lost."""
         config = self.config
@@ -83,6 +81,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
         self._capture: Capture | None = None
         self._position = self._stored_position = Position.from_offset(offset) if offset else None
         self._has_begun = False
+        reads_first = self._position is None or self._position.is_snapshot
+        self._begins_at = time.monotonic() + config.snapshot_delay_ms / 1000 if reads_first else 0.0
         self._failure: Exception | None = None
         self._slot_attempts = 0
         self._status_at = self._xmin_at = 0.0
@@ -214,6 +214,9 @@ class PostgresTask(SourceTask[PostgresConfig]):
     # -- polling -----------------------------------------------------------------------------------------------
 
     def _move(self, records: list[SourceRecord]) -> None:
+        if (left := self._begins_at - time.monotonic()) > 0:
+            self.context.poll_when_readable([], left)
+            return
         if self._capture is None:
             self._capture = Capture(self._parts, self._position)
             self._slot_attempts = 0
@@ -276,10 +279,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         """Wait for the next message."""
         socket = capture.socket
         if socket is None:
-            if capture.snapshot is not None:
-                self.context.poll_when_readable([], _READERS_S)
-            elif capture.is_finished:
-                self.context.poll_when_readable([], _AT_REST_S)
+            self.context.poll_when_readable([], _AT_REST_S if capture.is_finished else _READERS_S)
             return
         now = time.monotonic()
         seconds = self._heartbeat.seconds_left(now, max(0.0, self._status_at - now))
