@@ -97,7 +97,7 @@ def replayed(database: Database, **more: str) -> list[SourceRecord]:
         **more,
     }
     connector, offsets = binlog_connector(database), StoredOffsets()
-    records = run_source(connector, props, offsets=offsets, until=bool)
+    records = run_source(connector, props, offsets=offsets, until=lambda _: position(offsets, database.product) > 0)
     for part in ((), STATEMENTS, *CHANGES):
         run(database, *part)
         end = end_of_log(database)
@@ -114,7 +114,7 @@ def end_of_log(database: Database) -> int:
 
 def position(offsets: StoredOffsets, server: str) -> int:
     offset = offsets.offset({"server": server}) or {}
-    return -1 if "snapshot" in offset else int(offset["pos"])
+    return -1 if "pos" not in offset or "snapshot" in offset else int(offset["pos"])
 
 
 def run(database: Database, *statements: str) -> None:
@@ -201,8 +201,14 @@ def _id(_: str) -> str:
     return "a transaction"
 
 
-def test_the_events_of_tables_are_those_of_the_recording(shop: Database) -> None:
-    found, expected = written(replayed(shop)), recorded(shop.product)
+def test_the_events_and_the_schema_history_are_those_of_the_recording(shop: Database, bootstrap: str) -> None:
+    topic = f"history-{shop.product}-{uuid4().hex[:8]}"
+    create_topic(bootstrap, topic)
+    keys = "schema.history.internal.kafka"
+
+    records = replayed(shop, **{f"{keys}.topic": topic, f"{keys}.bootstrap.servers": bootstrap})
+
+    found, expected = written(records), recorded(shop.product)
 
     tables = [topic for topic in expected if topic.startswith(f"{shop.product}.{SHOP}.")]
     assert tables
@@ -210,19 +216,14 @@ def test_the_events_of_tables_are_those_of_the_recording(shop: Database) -> None
     assert found[shop.product] == expected[shop.product]
     transactions = f"{shop.product}.transaction"
     assert all(each in found[transactions] for each in expected[transactions] if each["value"]["event_count"] != 0)
+    check_history([json.loads(message.value() or b"") for message in read_topic(bootstrap, topic)], shop.product)
 
 
-def test_the_schema_history_is_written_as_debezium_keeps_it(shop: Database, bootstrap: str) -> None:
-    topic = f"history-{shop.product}-{uuid4().hex[:8]}"
-    create_topic(bootstrap, topic)
-    keys = "schema.history.internal.kafka"
-
-    replayed(shop, **{f"{keys}.topic": topic, f"{keys}.bootstrap.servers": bootstrap})
-
-    found = [json.loads(message.value() or b"") for message in read_topic(bootstrap, topic)]
+def check_history(found: list[dict[str, Any]], product: str) -> None:
+    """Check that the entries of the recording are among those of the topic."""
     by_statement = {_statement(entry): entry for entry in found}
     compared = 0
-    for line in (DATA / f"{shop.product}_events.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (DATA / f"{product}_events.jsonl").read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         if event["topic"].startswith("schemahistory"):
             entry = by_statement[_statement(event["value"])]

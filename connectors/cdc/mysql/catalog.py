@@ -48,6 +48,15 @@ class Catalog:
             if str(row["table_schema"]).lower() not in BUILT_IN
         ]
 
+    def versioned_tables(self) -> list[TableId]:
+        """Return MariaDB's tables that keep their history, whose rows the log has otherwise than the tables."""
+        if not self._session.server.is_mariadb:
+            return []
+        rows = self._session.rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'SYSTEM VERSIONED'"
+        )
+        return [table_id(str(row["table_schema"]), str(row["table_name"])) for row in rows]
+
     def table(self, table: TableId) -> Table | None:
         """Return a table as it is now, or ``None`` if there is none."""
         where = (table.catalog, table.table)

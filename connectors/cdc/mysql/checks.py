@@ -13,7 +13,15 @@ from connectors.cdc.mysql.config import BinlogConfig, LockingMode, TableFilter
 from connectors.cdc.mysql.position import Position
 from connectors.cdc.mysql.session import Server, Session
 
-__all__ = ["lost_log", "right_errors", "server_errors", "setting_errors", "setting_warnings", "told_lost"]
+__all__ = [
+    "lost_log",
+    "right_errors",
+    "server_errors",
+    "setting_errors",
+    "setting_warnings",
+    "told_lost",
+    "versioned_errors",
+]
 
 _HOST: Final = "database.hostname"
 _USER: Final = "database.user"
@@ -28,6 +36,7 @@ def server_errors(config: BinlogConfig, session: Session) -> Iterator[ConfigErro
     yield from right_errors(config, session)
     yield from _identity_errors(config, session)
     yield from _table_errors(config.wanted(), session)
+    yield from versioned_errors(config.wanted(), session)
 
 
 def _product_errors(config: BinlogConfig, server: Server) -> Iterator[ConfigError]:
@@ -150,6 +159,17 @@ def _table_errors(wanted: TableFilter, session: Session) -> Iterator[ConfigError
             "None of the tables that this user sees is captured: check database.include.list and table.include.list "
             "(names of tables are DATABASE.TABLE), and run GRANT SELECT ON DATABASE.* TO the user.",
             "table.include.list",
+        )
+
+
+def versioned_errors(wanted: TableFilter, session: Session) -> Iterator[ConfigError]:
+    """Yield an error for captured tables that keep their history."""
+    found = [str(table) for table in Catalog(session).versioned_tables() if wanted(table)]
+    if found:
+        yield ConfigRuleError(
+            f"System-versioned tables cannot be captured, since the log has their deletions as updates: leave "
+            f"{', '.join(found)} out with table.exclude.list.",
+            "table.exclude.list",
         )
 
 

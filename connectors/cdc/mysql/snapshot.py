@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.tables import Column, Table, TableId
@@ -20,9 +19,6 @@ from connectors.cdc.mysql.catalog import Catalog
 from connectors.cdc.mysql.config import BinlogConfig, LockingMode
 from connectors.cdc.mysql.session import LogPlace, Session, connected, failure
 from connectors.cdc.mysql.texts import quoted, reader, selected
-
-if TYPE_CHECKING:
-    from pymysql.cursors import SSCursor
 
 __all__ = ["BEGIN", "ISOLATION", "RowSource", "SnapshotRow", "View", "opened_view", "place_of_view"]
 
@@ -222,18 +218,28 @@ class RowSource:
 
 
 def _streamed(session: Session, statement: str) -> Iterator[tuple[Any, ...]]:
-    """Run a statement, and yield its rows as text while the server sends them."""
-    import pymysql  # noqa: PLC0415 - loaded where a database is used
-    from pymysql.cursors import SSCursor as Streamed  # noqa: PLC0415 - as above
+    """Run a statement, and yield its rows as text while the server sends them.
 
-    cursor: SSCursor = Streamed(session.connection)
+    Given up before its end, it closes the session: PyMySQL would read all rows that are left.
+    """
+    import pymysql  # noqa: PLC0415 - loaded where a database is used
+    from pymysql.cursors import SSCursor  # noqa: PLC0415 - as above
+
+    cursor: Any = SSCursor(session.connection)
+    is_read = False
     try:
         with session.undecoded():
             cursor.execute(statement)
         while rows := cursor.fetchmany(_FETCHED_ROWS):
             yield from rows
+        is_read = True
     except pymysql.MySQLError as error:
         raise failure(error) from error
     finally:
-        with suppress(pymysql.MySQLError):
+        if is_read:
             cursor.close()
+        else:
+            if (result := cursor._result) is not None:
+                result.unbuffered_active = False
+            cursor.connection = None
+            session.close()

@@ -26,7 +26,7 @@ from connectors.cdc.mysql.binlog.dump import LogPurgedError
 from connectors.cdc.mysql.captures import Captures
 from connectors.cdc.mysql.catalog import Catalog
 from connectors.cdc.mysql.changes import Changes, SourceBlock, mysql_source_schema
-from connectors.cdc.mysql.checks import lost_log, setting_errors, setting_warnings
+from connectors.cdc.mysql.checks import lost_log, setting_errors, setting_warnings, versioned_errors
 from connectors.cdc.mysql.chunks import ChunkReader
 from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.incremental import StreamWatch
@@ -192,7 +192,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
         self._beat(stream.changes, records)
         if records:
             self._passed = records[-1].source_offset
-        else:
+        elif stream.is_at_end:
             self._while_nothing_arrives(stream)
         self._pass_on(stream.changes)
 
@@ -201,7 +201,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
     def _begin(self) -> None:
         config, session = self.config, self._asked()
         server = session.server
-        for error in setting_errors(server):
+        for error in (*setting_errors(server), *versioned_errors(config.wanted(), session)):
             raise error
         for warning in setting_warnings(config, server):
             logger.warning("%s", warning)

@@ -61,6 +61,8 @@ class Stream:
         self._log = Log(position.file, position.position, is_mariadb=config.is_mariadb)
         self._heard_at = time.monotonic()
         self._events = self._arriving()
+        self.is_at_end = False
+        """Whether the last poll has read all that had arrived."""
         self.bytes_read = 0
 
     def fileno(self) -> int:
@@ -79,9 +81,11 @@ class Stream:
         :class:`~connect.errors.ConnectError` if the log is; what was added before remains right.
         """
         until = time.monotonic() + _LONGEST_POLL_SECONDS
+        self.is_at_end = False
         take, due = self.changes.take, self._due
         for number, event in enumerate(self._events, 1):
             if event is None:
+                self.is_at_end = True
                 out += due()
                 break
             take(event, out)

@@ -111,6 +111,7 @@ def rows(records: list[SourceRecord]) -> list[tuple[str, Any]]:
 # -- positions ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("db", ["mariadb", *thorough("mysql")], indirect=True)
 @pytest.mark.parametrize("metadata", [*thorough(False), True], ids=["plain", "transactions"])
 def test_a_task_goes_on_exactly_after_the_offset_of_any_record(db: Database, *, metadata: bool) -> None:
     props = {"provide_transaction_metadata": metadata, "topic_prefix": "srv"}
@@ -255,6 +256,7 @@ def test_between_snapshot_and_stream_there_is_no_gap_and_no_row_twice(db: Databa
     assert new == list(range(len(new)))
 
 
+@pytest.mark.parametrize("db", ["mariadb", *thorough("mysql")], indirect=True)
 def test_the_modes_of_snapshots(db: Database) -> None:
     run(db, ORDERS, "INSERT INTO orders VALUES (1, 'a')")
 
@@ -298,6 +300,7 @@ def _is_reading(offsets: StoredOffsets) -> bool:
     return any(key.startswith("incremental") for key in offsets.offset(PARTITION) or {})
 
 
+@pytest.mark.parametrize("db", ["mariadb", *thorough("mysql")], indirect=True)
 def test_a_snapshot_of_a_table_without_a_key_begins_anew(db: Database) -> None:
     run(db, "CREATE TABLE orders (id int)", "INSERT INTO orders VALUES (1), (2), (3)")
     offsets = StoredOffsets()
@@ -306,6 +309,7 @@ def test_a_snapshot_of_a_table_without_a_key_begins_anew(db: Database) -> None:
     assert rows(read(db, offsets, lambda records: len(records) >= 3)) == [("r", 1), ("r", 2), ("r", 3)]
 
 
+@pytest.mark.parametrize("db", ["mariadb", *thorough("mysql")], indirect=True)
 def test_statements_of_ones_own_choose_the_rows_and_an_include_list_the_tables(db: Database) -> None:
     run(db, ORDERS, "CREATE TABLE other (id int PRIMARY KEY)", "INSERT INTO orders VALUES (1, 'a'), (2, 'b')")
     run(db, "INSERT INTO other VALUES (3)")
@@ -387,13 +391,19 @@ def test_a_purged_log_is_told_and_a_new_snapshot_is_taken_only_if_it_is_wanted(p
         stored = offsets.items()
         run(database, "INSERT INTO orders VALUES (1, 'a')", "FLUSH BINARY LOGS", "INSERT INTO orders VALUES (2, 'b')")
         last = database.rows("SHOW BINARY LOGS")[-1][0]
-        run(database, f"PURGE BINARY LOGS TO '{last}'")
+        # A log that a reader has only just left is not purged.
+        wait_until("the log is purged", lambda: _purged(database, last), 30)
 
         with pytest.raises(ConnectError, match=r"snapshot\.mode=when_needed"):
             read(database, StoredOffsets(stored))
 
         again = read(database, StoredOffsets(stored), lambda records: len(records) == 2, snapshot_mode="when_needed")
         assert rows(again) == [("r", 1), ("r", 2)]
+
+
+def _purged(database: Database, last: str) -> bool:
+    run(database, f"PURGE BINARY LOGS TO '{last}'")
+    return len(database.rows("SHOW BINARY LOGS")) == 1
 
 
 @pytest.mark.thorough
@@ -407,6 +417,7 @@ def test_a_log_that_is_reset_while_nothing_is_read_is_told() -> None:
             read(database, offsets)
 
 
+@pytest.mark.parametrize("db", ["mariadb", *thorough("mysql")], indirect=True)
 def test_two_readers_with_one_number_are_told_apart(db: Database) -> None:
     run(db, ORDERS)
     offsets = streaming(db)
@@ -516,6 +527,15 @@ def test_what_is_wrong_with_the_server_or_the_configuration_is_told(db: Database
     assert any(("MySqlConnector" if db.product == "mysql" else "MariaDbConnector") in error for error in told)
 
 
+def test_system_versioned_tables_are_refused(mariadb: Database) -> None:
+    run(mariadb, f"{ORDERS} WITH SYSTEM VERSIONING")
+
+    assert "table.exclude.list" in errors(mariadb)
+    with pytest.raises(ConnectError, match=rf"{mariadb.name}\.orders out with table\.exclude\.list"):
+        read(mariadb, StoredOffsets())
+
+
+@pytest.mark.parametrize("db", ["mariadb", *thorough("mysql")], indirect=True)
 def test_heartbeats_come_without_changes_and_run_their_statement(db: Database) -> None:
     run(db, ORDERS, "CREATE TABLE beats (id int PRIMARY KEY AUTO_INCREMENT)")
 
@@ -581,6 +601,7 @@ def _reads(records: list[SourceRecord]) -> int:
     return sum(record.value is not None and record.value.get("op") == "r" for record in records)
 
 
+@pytest.mark.parametrize("db", ["mariadb", *thorough("mysql")], indirect=True)
 def test_rows_that_change_while_they_are_read_end_in_their_last_state(db: Database) -> None:
     """A consumer that keeps the last event of each key has what the table has."""
     count = 600

@@ -27,6 +27,7 @@ _MARIADB_GTID_CAPABILITY: Final = 4
 _FIRST_POSITION: Final = 4
 _LONGEST_NAME: Final = 60
 _READ_BYTES: Final = 262_144
+_HEAD_BYTES: Final = 4
 _LONG_PACKET: Final = 0xFFFFFF
 _OK, _EOF, _ERROR = 0x00, 0xFE, 0xFF
 _SHORT_EOF: Final = 9
@@ -47,6 +48,8 @@ class BinlogDump:
         self._heartbeat_seconds = heartbeat_seconds
         self._buffer = bytearray()
         self._at = 0
+        self._needed = _HEAD_BYTES
+        """How many bytes after ``_at`` the next packet takes at least."""
         self._ended = False
 
     def start(
@@ -164,22 +167,27 @@ class BinlogDump:
                 raise _failure(packet)
 
     def _packet(self) -> bytes | None:
-        """Take the next packet; long ones come in several parts."""
-        at = self._at
-        buffer = self._buffer
-        parts = []
+        """Take the next packet, once it is whole; long ones come in several parts."""
+        buffer, first = self._buffer, self._at
+        if len(buffer) - first < self._needed:
+            return None
+        parts: list[tuple[int, int]] = []
+        at = first
         while True:
-            if len(buffer) - at < 4:
+            if len(buffer) < at + _HEAD_BYTES:
+                self._needed = at + _HEAD_BYTES - first
                 return None
             size = buffer[at] | buffer[at + 1] << 8 | buffer[at + 2] << 16
-            start, at = at + 4, at + 4 + size
+            start, at = at + _HEAD_BYTES, at + _HEAD_BYTES + size
             if len(buffer) < at:
+                # Nothing is copied before all is there: a large packet would be copied again for each piece of it.
+                self._needed = at - first
                 return None
-            parts.append(bytes(buffer[start:at]))
+            parts.append((start, at))
             if size < _LONG_PACKET:
                 break
-        self._at = at
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        self._at, self._needed = at, _HEAD_BYTES
+        return b"".join(bytes(buffer[start:end]) for start, end in parts)
 
     def close(self) -> None:
         """Close the connection."""
