@@ -297,7 +297,7 @@ class SourceLoop:
         return self._counted(batches, records)
 
     def _taken(self, method: str, polled: object, records: list[SourceRecord]) -> list[SourceBatch]:
-        """Return the batch that was polled, if any; records are added one by one, so that those before a failure stay."""
+        """Return the batch that was polled, if any; records are added one by one: those before a failure stay."""
         if isinstance(polled, SourceBatch):
             return [polled]
         if not isinstance(polled, Iterable | None):

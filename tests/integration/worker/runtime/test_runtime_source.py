@@ -42,43 +42,6 @@ class TellingConnector(ScriptedConnector):
     task_class = TellingTask
 
 
-@pytest.fixture
-def script() -> Script:
-    ScriptedTask.script = Script()
-    return ScriptedTask.script
-
-
-@pytest.fixture
-def start(bootstrap: str, topic: str, script: Script) -> Iterator[Start]:
-    running: list[RunningTask] = []
-
-    def start_task(
-        *, worker: Mapping[str, str] | None = None, commit_error: str | None = None, **props: str
-    ) -> RunningTask:
-        connector = {
-            "name": topic,
-            "connector.class": class_name(ScriptedConnector),
-            **{key.replace("_", "."): value for key, value in props.items()},
-        }
-        running.append(RunningTask(bootstrap, connector, worker=worker, commit_error=commit_error))
-        return running[-1]
-
-    yield start_task
-    for task in running:
-        task.close()
-
-
-@pytest.fixture
-def record(topic: str) -> Callable[..., SourceRecord]:
-    """Makes records whose offset is their number, plus one."""
-
-    def make(number: int, value: Any = None, partition: str = "p", to: str = topic) -> SourceRecord:
-        text = str(number) if value is None else value
-        return SourceRecord(to, text, source_partition={"p": partition}, source_offset={"o": number + 1})
-
-    return make
-
-
 def texts(bootstrap: str, topic: str) -> list[str]:
     return [message.value().decode() for message in read_topic(bootstrap, topic)]
 
