@@ -4,15 +4,35 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
+from connect.data import SourceRecord
 from connect.source import SourceConnector
+from connect.testing import StoredOffsets, run_source
 from connectors.cdc.mysql import MariaDbConnector, MySqlConnector
-from equipment.servers.lease import Database
+from equipment.servers.killable import killable_server
+from equipment.servers.lease import Database, new_database
+from equipment.servers.products import MARIADB, MYSQL, Product
 from worker.embedded.ports import HOST
 
-__all__ = ["binlog_connector", "binlog_props"]
+__all__ = [
+    "ORDERS",
+    "PARTITION",
+    "binlog_connector",
+    "binlog_props",
+    "own_server",
+    "read",
+    "rows",
+    "run",
+    "streaming",
+    "until_settled",
+]
 
+PARTITION: Final = {"server": "srv"}
+ORDERS: Final = "CREATE TABLE orders (id int PRIMARY KEY, name varchar(50))"
+_PRODUCTS: Final[dict[str, Product]] = {"mysql": MYSQL, "mariadb": MARIADB}
 _NUMBERS: Final = itertools.count(1)
 
 
@@ -35,3 +55,56 @@ def binlog_props(database: Database, **more: Any) -> dict[str, str]:
         "offset.activity.monitor.interval.ms": "1000",
     }
     return props | {key.replace("_", "."): str(value) for key, value in more.items()}
+
+
+@contextmanager
+def own_server(product: str, *options: str) -> Iterator[Database]:
+    """A database of a server that a test may change."""
+    with killable_server(_PRODUCTS[product], *options) as server:
+        yield new_database(server.server).__enter__()
+
+
+def run(database: Database, *statements: str) -> None:
+    """Run statements on one connection."""
+    with closing(database.connect()) as connection, closing(connection.cursor()) as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def read(
+    database: Database,
+    offsets: StoredOffsets,
+    until: Callable[[list[SourceRecord]], bool] = bool,
+    **props: Any,
+) -> list[SourceRecord]:
+    """Return what a connector reads until a condition holds."""
+    wanted = binlog_props(database, **props)
+    return run_source(binlog_connector(database), wanted, offsets=offsets, until=until, timeout=60)
+
+
+def streaming(database: Database, **props: Any) -> StoredOffsets:
+    """Return the offsets of a connector that has read all there is."""
+    offsets = StoredOffsets()
+    read(database, offsets, until_settled(database, offsets), **props)
+    return offsets
+
+
+def until_settled(database: Database, offsets: StoredOffsets) -> Callable[[list[SourceRecord]], bool]:
+    """Return a condition: the offsets have reached what is the end of the log now, which others go on writing to."""
+    statement = "SHOW MASTER STATUS" if database.product == "mariadb" else "SHOW BINARY LOG STATUS"
+    end = tuple(database.rows(statement)[0][:2])
+
+    def is_settled(records: list[SourceRecord]) -> bool:
+        offset = offsets.offset(PARTITION)
+        return offset is not None and "snapshot" not in offset and (offset["file"], offset["pos"]) >= end
+
+    return is_settled
+
+
+def rows(records: list[SourceRecord]) -> list[tuple[str, Any]]:
+    """Return operation and key of each change of a row."""
+    return [
+        (record.value["op"], (record.value["after"] or record.value["before"])["id"])
+        for record in records
+        if record.value is not None and "op" in record.value
+    ]
