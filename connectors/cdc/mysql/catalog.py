@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -24,9 +24,10 @@ SELECT COLUMN_NAME, INDEX_NAME, NON_UNIQUE, NULLABLE, SEQ_IN_INDEX FROM informat
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX
 """
 _TABLES: Final = """
-SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES
-WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY TABLE_SCHEMA, TABLE_NAME
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS, TABLE_TYPE FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = %s AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY TABLE_NAME
 """
+_DATABASES: Final = "SELECT SCHEMA_NAME AS name FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME"
 
 
 def table_id(database: str, table: str) -> TableId:
@@ -44,18 +45,29 @@ class Catalog:
         """Return the tables that are not the server's own, each with a rough number of its rows."""
         return [
             (table_id(str(row["table_schema"]), str(row["table_name"])), int(row["table_rows"] or 0))
-            for row in self._session.rows(_TABLES)
-            if str(row["table_schema"]).lower() not in BUILT_IN
+            for row in self._tables()
         ]
 
     def versioned_tables(self) -> list[TableId]:
         """Return MariaDB's tables that keep their history, whose rows the log has otherwise than the tables."""
         if not self._session.server.is_mariadb:
             return []
-        rows = self._session.rows(
-            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'SYSTEM VERSIONED'"
-        )
-        return [table_id(str(row["table_schema"]), str(row["table_name"])) for row in rows]
+        return [
+            table_id(str(row["table_schema"]), str(row["table_name"]))
+            for row in self._tables()
+            if row["table_type"] == "SYSTEM VERSIONED"
+        ]
+
+    def _tables(self) -> Iterator[Mapping[str, Any]]:
+        """Yield what the server says of all tables but its own.
+
+        One database after the other: asked for all at once, MariaDB opens the tables that describe tables as well, and
+        MariaDB 10.11.19 has been seen to end itself in that (signal 11 in ``create_tmp_table_for_schema``) while others
+        make and drop databases.
+        """
+        for database in self._session.rows(_DATABASES):
+            if str(database["name"]).lower() not in BUILT_IN:
+                yield from self._session.rows(_TABLES, (str(database["name"]),))
 
     def table(self, table: TableId) -> Table | None:
         """Return a table as it is now, or ``None`` if there is none."""
