@@ -61,9 +61,7 @@ class Catalog:
     def _tables(self) -> Iterator[Mapping[str, Any]]:
         """Yield what the server says of all tables but its own.
 
-        One database after the other: asked for all at once, MariaDB opens the tables that describe tables as well, and
-        MariaDB 10.11.19 has been seen to end itself in that (signal 11 in ``create_tmp_table_for_schema``) while others
-        make and drop databases.
+        One database after the other: asked for all at once, MariaDB opens those that describe tables as well.
         """
         for database in self._session.rows(_DATABASES):
             if str(database["name"]).lower() not in BUILT_IN:

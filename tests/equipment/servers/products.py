@@ -127,7 +127,7 @@ class _MariaDB:
         _run(
             *(str(usr / "bin/mariadb-install-db"), "--no-defaults", f"--basedir={usr}", f"--datadir={data / 'data'}"),
             *(f"--user={self.user()}", "--auth-root-authentication-method=normal", "--skip-test-db"),
-            *("--skip-name-resolve", "--innodb-log-file-size=8M"),
+            *("--skip-name-resolve", "--innodb-log-file-size=8M", f"--tmpdir={data}"),
             user=self.user(),
             environ={**_libraries(usr / "sbin"), "PATH": f"{usr / 'bin'}:{os.environ.get('PATH', '')}"},
         )
@@ -136,11 +136,14 @@ class _MariaDB:
         binary = self.binary()
         usr = binary.parent.parent
         (data / "grants.sql").write_text(_GRANTS, encoding="ascii")
+        (data / "tmp").mkdir(exist_ok=True)
         return [
             *_environ(_libraries(binary.parent)),
             *(str(binary), "--no-defaults", f"--basedir={usr}", f"--user={self.user()}", f"--port={port}"),
             *(f"--datadir={data / 'data'}", f"--bind-address={HOST}", f"--socket={data / 'socket'}"),
             *(f"--pid-file={data / 'pid'}", f"--init-file={data / 'grants.sql'}", "--skip-name-resolve"),
+            # A server that starts removes the temporary tables of all others that share the folder, which ends these.
+            f"--tmpdir={data / 'tmp'}",
             *("--server-id=2", f"--log-bin={data / 'data' / 'binlog'}", "--binlog-format=ROW"),
             *("--binlog-row-metadata=FULL", "--gtid-strict-mode=1", "--innodb-buffer-pool-size=64M"),
             *("--innodb-log-file-size=8M", "--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0"),
