@@ -16,6 +16,7 @@ from connect.testing import ErrantRecords, SinkTaskTestContext
 from connectors.elasticsearch import ElasticsearchSinkConnector, OpenSearchSinkConnector
 from equipment.fakes.http_api import Answer, Asked, HttpApi, serving_api
 from equipment.servers.search_servers import SearchServer
+from equipment.waiting import wait_until
 
 pytestmark = [pytest.mark.integration]
 
@@ -70,8 +71,17 @@ def records(topic: str, *values: Any, keys: Sequence[Any] = (), schema: Schema |
 
 def write(task: Any, batches: Sequence[SinkBatch]) -> None:
     for batch in batches:
-        task.put(batch)
+        wait_until("the batch is put", lambda batch=batch: is_put(task, batch))
     task.flush({})
+
+
+def is_put(task: Any, batch: SinkBatch) -> bool:
+    """Put a batch as the runtime does, which comes back with it after a passing error."""
+    try:
+        task.put(batch)
+    except RetriableError:
+        return False
+    return True
 
 
 def test_documents_are_written_changed_and_deleted_in_order(search: SearchServer, tasks: Tasks, topic: str) -> None:

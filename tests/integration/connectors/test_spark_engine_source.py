@@ -43,7 +43,7 @@ class DyingTask(DirectorySourceTask):
     def poll(self):
         batch = super().poll()
         mark = Path(self.config.path).parent / "killed"
-        if batch is not None and self._files.remaining_bytes() == 0 and not mark.exists():
+        if batch is not None and self.remaining()["bytes"] == 0 and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return batch

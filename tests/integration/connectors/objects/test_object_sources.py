@@ -144,7 +144,7 @@ def test_what_a_storage_sink_wrote_is_restored(target: ObjectTarget, sources: li
     companions = {"store.kafka.keys": "true", "store.kafka.headers": "true"}
     companions |= {"keys.format.class": "AvroFormat", "headers.format.class": "JsonFormat"}
     props = {**target.props, "format.class": f"{form}Format", "flush.size": "2", "topics": "orders", **companions}
-    props |= {"behavior.on.null.values": "write", "rotate.schedule.interval.ms": "1", "timezone": "UTC"}
+    props |= {"behavior.on.null.values": "write", "rotate.on.offset.commit": "true"}
     sink: Any = getattr(objects, target.connector)
     run_sink(sink, props, TopicLog(records), batch_size=3)
     reads = {
