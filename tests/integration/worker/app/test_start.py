@@ -78,7 +78,7 @@ def test_a_worker_that_waits_for_its_topics_ends_when_it_is_told_to(proxied: Pro
 
 
 def test_a_worker_whose_topic_cannot_be_used_says_so(proxied: ProxiedBroker, worker: Worker) -> None:
-    create_topic(proxied.bootstrap, f"{worker.folder.name}-config", 2, **{"cleanup.policy": "compact"})
+    create_topic(proxied.bootstrap, f"{worker.group}-config", 2, **{"cleanup.policy": "compact"})
     assert worker.run() == 2
     assert "required to have a single partition" in worker.log()
     assert "Traceback" not in worker.log()

@@ -32,7 +32,7 @@ def secured_worker(secured: SecuredBroker, tmp_path_factory: pytest.TempPathFact
     def make(group: str, props: Mapping[str, str]) -> DistributedWorker:
         bootstrap = secured.addresses[props["security.protocol"]]
         folder = tmp_path_factory.mktemp("secured") / group
-        workers.append(DistributedWorker(folder, bootstrap, **PATIENT, **LONG_SESSIONS, **props))
+        workers.append(DistributedWorker(folder, bootstrap, group=group, **PATIENT, **LONG_SESSIONS, **props))
         return workers[-1]
 
     yield make
