@@ -27,6 +27,7 @@ from equipment.servers.hdfs import HdfsServer, running_hdfs
 from equipment.servers.lease import Database, Server, leased_server, new_database
 from equipment.servers.mongodb import MongoServer, mongod, mongodb_server
 from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
+from equipment.servers.rabbitmq import RabbitServer, rabbitmq_program, rabbitmq_server
 from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
 from equipment.servers.search_servers import SearchServer, running_search_server
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
@@ -427,6 +428,30 @@ def _mongodb(*, standalone: bool) -> Iterator[MongoServer]:
     except ConnectError as error:
         pytest.skip(f"no MongoDB here: {error}")
     with mongodb_server(standalone=standalone) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitServer]:
+    """RabbitMQ; each test takes queues of its own."""
+    with _rabbitmq() as server:
+        yield server
+
+
+@pytest.fixture
+def own_rabbitmq() -> Iterator[RabbitServer]:
+    """A RabbitMQ for this test alone, which it may kill."""
+    with _rabbitmq() as server:
+        yield server
+
+
+@contextmanager
+def _rabbitmq() -> Iterator[RabbitServer]:
+    try:
+        rabbitmq_program()
+    except ConnectError as error:
+        pytest.skip(f"no RabbitMQ here: {error}")
+    with rabbitmq_server() as server:
         yield server
 
 
