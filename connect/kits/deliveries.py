@@ -1,22 +1,32 @@
-"""Messages that a server delivers to a client's thread and a source task publishes: bounded, and acknowledged in order.
+"""Messages between a server and a task: received ones, acknowledged in order, and sent ones, kept until confirmed.
 
 The client's thread puts what it receives into an :class:`Inbox`, from which the task takes it. While the inbox is full,
 the client's thread waits, and does not read its socket: the server keeps the rest. What Kafka has acknowledged is
-given to :class:`Unsettled`, which says how far the server may be told.
+given to :class:`Unsettled`, which says how far the server may be told. :class:`Unconfirmed` has what a sink has sent.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
-__all__ = ["Inbox", "Unsettled"]
+from connect.data import SinkRecord, TopicPartition
+
+__all__ = ["Inbox", "Position", "Unconfirmed", "Unsettled", "position_of"]
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
+
+Position: TypeAlias = tuple[str, int, int]
+"""The topic, the partition and the offset of a record."""
+
+
+def position_of(record: SinkRecord) -> Position:
+    """Return where a record is on its topic."""
+    return record.original_topic, record.original_partition, record.original_offset
 
 
 @dataclass(slots=True)
@@ -117,3 +127,49 @@ class Unsettled(Generic[K]):
         for key in settled:
             del self._open[key]
         return settled
+
+
+@dataclass(slots=True)
+class Unconfirmed(Generic[T]):
+    """What a sink task has sent and the server has not confirmed, and what of an unfinished batch is done with.
+
+    A batch of which ``put`` has asked to be called again comes whole again: what is in ``taken`` is not sent twice.
+    """
+
+    messages: dict[Position, T] = field(default_factory=dict)
+    taken: set[Position] = field(default_factory=set)
+    bytes: int = 0
+    _sizes: dict[Position, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def add(self, position: Position, message: T, size: int) -> None:
+        """Note that a message is sent, or is about to be."""
+        self.forget(position)
+        self.messages[position] = message
+        self._sizes[position] = size
+        self.bytes += size
+        self.taken.add(position)
+
+    def forget(self, position: Position) -> None:
+        """Note that a message is confirmed, or given up."""
+        if position in self.messages:
+            del self.messages[position]
+            self.bytes -= self._sizes.pop(position)
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget what is of these partitions: it is consumed again, here or elsewhere."""
+        gone = set(partitions)
+        for position in [each for each in self.messages if TopicPartition(*each[:2]) in gone]:
+            self.forget(position)
+        self.taken = {each for each in self.taken if TopicPartition(*each[:2]) not in gone}
+
+    def durable(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the offsets before which everything is confirmed, none beyond those given."""
+        found = dict(offsets)
+        for topic, partition, offset in self.messages:
+            key = TopicPartition(topic, partition)
+            if key in found:
+                found[key] = min(found[key], offset)
+        return found

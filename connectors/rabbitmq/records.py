@@ -177,7 +177,7 @@ class RecordMaker:
 
     def __init__(self, config: RabbitMQSourceConfig, queue: str) -> None:
         self._topic = config.topics.get(queue, config.kafka_topic)
-        self._is_struct = config.rabbitmq_record_format is RecordFormat.MESSAGE
+        self._is_struct = config.record_format is RecordFormat.MESSAGE
         self._partition = {"rabbitmq": config.place, "queue": queue}
         self._made = 0
         self._known: dict[tuple[str, Any], Header] = {}

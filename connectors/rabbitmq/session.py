@@ -44,15 +44,15 @@ def connection_failure(error: BaseException, config: ConnectionConfig) -> Connec
             "(The user guest may sign in from the server's own machine only.)"
         )
     denied = isinstance(reason, exceptions.ProbableAccessDeniedError)
-    closed = isinstance(reason, exceptions.ConnectionClosedByBroker)
-    if denied or (closed and reason.reply_code in (_NOT_ALLOWED, _ACCESS_REFUSED)):
-        return _denied(config, reason.reply_text if closed else str(reason))
+    closed: Any = reason if isinstance(reason, exceptions.ConnectionClosedByBroker) else None
+    if denied or (closed is not None and closed.reply_code in (_NOT_ALLOWED, _ACCESS_REFUSED)):
+        return _denied(config, closed.reply_text if closed is not None else str(reason))
     if (permanent := _misconfigured(reason, where)) is not None:
         return permanent
     text = os_reason(reason) or type(reason).__name__
-    if closed:
+    if closed is not None:
         return RetriableError(
-            f"{where} has closed the connection: {reason.reply_text} (code {reason.reply_code}).",
+            f"{where} has closed the connection: {closed.reply_text} (code {closed.reply_code}).",
             config.recovery_seconds,
         )
     return RetriableError(f"The connection to {where} has failed: {text}.", config.recovery_seconds)

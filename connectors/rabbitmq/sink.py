@@ -18,19 +18,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
+from connect.kits.deliveries import Position, Unconfirmed, position_of
 from connect.sink import SinkConnector, SinkTask
 from connectors.rabbitmq.messages import Message, MessageMaker
 from connectors.rabbitmq.publisher import Fate, Outcome, Publisher
 from connectors.rabbitmq.sink_config import RabbitMQSinkConfig
 
 __all__ = ["RabbitMQSinkConnector", "RabbitMQSinkTask"]
-
-_Position: TypeAlias = tuple[str, int, int]
 
 _SLICE_SECONDS: Final = 0.05
 _LONGEST_PUT_SECONDS: Final = 20.0
@@ -42,24 +41,17 @@ _ROOMY: Final = 0.75
 _PRECONDITION_FAILED: Final = 406
 
 
-def _position(record: SinkRecord) -> _Position:
-    return record.original_topic, record.original_partition, record.original_offset
-
-
 class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
     """Publishes the records of each batch in order. What is sent and not confirmed it keeps, to send it again."""
 
     def start(self) -> None:
         self._maker = MessageMaker(self.config)
         self._publisher: Publisher | None = None
-        self._pending: dict[_Position, Message] = {}
-        self._bytes = 0
-        self._taken: set[_Position] = set()
-        """The records of a batch that is put again which are sent already, or given up."""
+        self._unconfirmed: Unconfirmed[Message] = Unconfirmed()
         self._is_careful = False
         """Whether messages are sent one by one, to find the one for which RabbitMQ closes the channel."""
         self._progress_at = 0.0
-        self._refused: list[tuple[float, _Position]] = []
+        self._refused: list[tuple[float, Position]] = []
 
     def put(self, records: SinkBatch) -> None:
         deadline = time.monotonic() + _LONGEST_PUT_SECONDS
@@ -68,8 +60,8 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
         self._settle(0)
         try:
             for record in records:
-                position = _position(record)
-                if position in self._taken:
+                position = position_of(record)
+                if position in self._unconfirmed.taken:
                     continue
                 try:
                     message = self._maker.message(record)
@@ -80,39 +72,30 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
                     self._send(chunk)
                     chunk = []
                     self._wait_for_room(deadline)
-                self._keep(position, message)
+                self._unconfirmed.add(position, message, message.size)
                 chunk.append(message)
-                self._taken.add(position)
         finally:
             self._send(chunk)
         # Last, so that a record that fails the task does not prevent the others from being sent.
-        for record, error in refused:
-            self._give_up(record, error)
-            self._taken.add(_position(record))
-        self._taken.clear()
+        for record, refusal in refused:
+            self._give_up(record, refusal)
+            self._unconfirmed.taken.add(position_of(record))
+        self._unconfirmed.taken.clear()
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """Return the offsets up to what is not confirmed; wait a little for that."""
         deadline = time.monotonic() + _COMMIT_SECONDS
         try:
-            while self._pending and time.monotonic() < deadline:
+            while self._unconfirmed and time.monotonic() < deadline:
                 self._settle(_SLICE_SECONDS)
         except RetriableError:
             # What is not confirmed is sent again with the next put; what is may be committed.
             pass
-        found = dict(offsets)
-        for topic, partition, offset in self._pending:
-            key = TopicPartition(topic, partition)
-            if key in found:
-                found[key] = min(found[key], offset)
-        return found
+        return self._unconfirmed.durable(offsets)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """Forget what is not confirmed: it is consumed again, here or elsewhere."""
-        gone = set(partitions)
-        for position in [each for each in self._pending if TopicPartition(*each[:2]) in gone]:
-            self._forget(position)
-        self._taken = {each for each in self._taken if TopicPartition(*each[:2]) not in gone}
+        self._unconfirmed.close(partitions)
 
     def stop(self) -> None:
         if (publisher := getattr(self, "_publisher", None)) is not None:
@@ -121,15 +104,8 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
     def _has_room(self, part: float) -> bool:
         """Return whether less than this part of what may be unconfirmed is."""
         config = self.config
-        return len(self._pending) < config.window * part and self._bytes < config.rabbitmq_publish_max_bytes * part
-
-    def _keep(self, position: _Position, message: Message) -> None:
-        self._pending[position] = message
-        self._bytes += message.size
-
-    def _forget(self, position: _Position) -> None:
-        if (message := self._pending.pop(position, None)) is not None:
-            self._bytes -= message.size
+        unconfirmed = self._unconfirmed
+        return len(unconfirmed) < config.window * part and unconfirmed.bytes < config.rabbitmq_publish_max_bytes * part
 
     def _wait_for_room(self, deadline: float) -> None:
         while not self._has_room(_ROOMY):
@@ -162,7 +138,7 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
 
     def _is_overdue(self, publisher: Publisher) -> bool:
         now = time.monotonic()
-        if len(self._pending) <= len(self._refused) or publisher.blocked is not None:
+        if len(self._unconfirmed) <= len(self._refused) or publisher.blocked is not None:
             self._progress_at = now
         return now - self._progress_at > self.config.confirm_seconds
 
@@ -171,7 +147,7 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
         now = time.monotonic()
         while self._refused and self._refused[0][0] <= now:
             _, position = self._refused.pop(0)
-            if (message := self._pending.get(position)) is not None:
+            if (message := self._unconfirmed.messages.get(position)) is not None:
                 self._send([message])
 
     def _connected(self) -> Publisher:
@@ -191,15 +167,15 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
         if self._is_careful:
             self._send_carefully(publisher)
         else:
-            publisher.publish(list(self._pending.values()))
+            publisher.publish(list(self._unconfirmed.messages.values()))
         return publisher
 
     def _send_carefully(self, publisher: Publisher) -> None:
         """Send what is not confirmed one after the other, each after the confirmation of the one before."""
-        for position, message in list(self._pending.items()):
+        for position, message in list(self._unconfirmed.messages.items()):
             publisher.publish([message])
             deadline = time.monotonic() + self.config.confirm_seconds
-            while position in self._pending:
+            while position in self._unconfirmed.messages:
                 if (outcome := publisher.outcome(_SLICE_SECONDS)) is not None:
                     self._take(outcome)
                 elif publisher.failure is not None:
@@ -210,13 +186,13 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
                     raise RetriableError("RabbitMQ does not confirm a message in time.", self.config.recovery_seconds)
         self._is_careful = False
 
-    def _blame(self, publisher: Publisher, position: _Position) -> None:
+    def _blame(self, publisher: Publisher, position: Position) -> None:
         """Give up the one message that was under way when RabbitMQ closed the channel for what is in it."""
         self._publisher = None
         publisher.close()
         if getattr(publisher.channel_end, "reply_code", None) == _PRECONDITION_FAILED:
-            record = self._pending[position].record
-            self._forget(position)
+            record = self._unconfirmed.messages[position].record
+            self._unconfirmed.forget(position)
             self._give_up(record, DataError(f"RabbitMQ does not take it: {publisher.channel_end}."))
         raise RetriableError(str(publisher.failure), 0.01)
 
@@ -230,7 +206,7 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
         publisher.close()
         failure = publisher.failure
         assert failure is not None
-        if getattr(publisher.channel_end, "reply_code", None) == _PRECONDITION_FAILED and self._pending:
+        if getattr(publisher.channel_end, "reply_code", None) == _PRECONDITION_FAILED and self._unconfirmed:
             self._is_careful = True
             raise RetriableError(f"{failure} The messages are sent again one by one, to find which it was.", 0.01)
         if isinstance(failure, RetriableError):
@@ -239,15 +215,15 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
 
     def _take(self, outcome: Outcome) -> None:
         message = outcome.message
-        position = _position(message.record)
-        if self._pending.get(position) is not message:
+        position = position_of(message.record)
+        if self._unconfirmed.messages.get(position) is not message:
             return
         self._progress_at = time.monotonic()
         if outcome.fate is Fate.REFUSED and not 0 <= self.config.rabbitmq_publish_max_retries <= message.tries:
             message.tries += 1
             self._refused.append((time.monotonic() + _AGAIN_SECONDS, position))
             return
-        self._forget(position)
+        self._unconfirmed.forget(position)
         if outcome.fate is Fate.CONFIRMED:
             return
         if outcome.fate is Fate.RETURNED:

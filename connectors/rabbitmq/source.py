@@ -20,7 +20,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from connect.data import SourceBatch, SourceRecord
 from connect.errors import ConnectError, MissingError, RetriableError
@@ -31,19 +31,12 @@ from connect.source import SourceConnector, SourceTask
 from connectors.rabbitmq.consumers import Delivery, Lane, QueueConsumer
 from connectors.rabbitmq.records import RecordMaker
 from connectors.rabbitmq.session import Session
-from connectors.rabbitmq.source_config import ConsumerMode, MessageSourceConfig, RabbitMQSourceConfig
+from connectors.rabbitmq.source_config import ConsumerMode, RabbitMQSourceConfig
 
 if TYPE_CHECKING:
     from pika.connection import Connection
 
-__all__ = [
-    "MessageSourceTask",
-    "RabbitMQMessageSourceConnector",
-    "RabbitMQSourceConnector",
-    "RabbitMQSourceTask",
-]
-
-C = TypeVar("C", bound=RabbitMQSourceConfig)
+__all__ = ["RabbitMQSourceConnector", "RabbitMQSourceTask"]
 
 _log = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 1.0
@@ -86,7 +79,7 @@ class _Consumption:
             self._problems[queue] = problem
 
 
-class QueueSourceTask(SourceTask[C], Generic[C]):
+class RabbitMQSourceTask(SourceTask[RabbitMQSourceConfig]):
     """Consumes its queues."""
 
     def start(self) -> None:
@@ -196,17 +189,10 @@ class QueueSourceTask(SourceTask[C], Generic[C]):
                 self._consumption.session.call(partial(lane.acknowledge, tags[-1]))
 
 
-class RabbitMQSourceTask(QueueSourceTask[RabbitMQSourceConfig]):
-    """Consumes its queues; the records are Confluent's."""
+class RabbitMQSourceConnector(SourceConnector[RabbitMQSourceConfig]):
+    """Publishes the messages of RabbitMQ's queues, and acknowledges each once Kafka has it."""
 
-
-class MessageSourceTask(QueueSourceTask[MessageSourceConfig]):
-    """Consumes its queues; the records are jcustenborder's."""
-
-
-class QueueSourceConnector(SourceConnector[C], Generic[C]):
-    """Divides queues among tasks."""
-
+    task_class = RabbitMQSourceTask
     watches = False
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
@@ -218,15 +204,3 @@ class QueueSourceConnector(SourceConnector[C], Generic[C]):
             return [own] * max_tasks
         shares = [queues[number::max_tasks] for number in range(min(max_tasks, len(queues)))]
         return [{**own, "rabbitmq.queue": ",".join(share)} for share in shares]
-
-
-class RabbitMQSourceConnector(QueueSourceConnector[RabbitMQSourceConfig]):
-    """Publishes the messages of RabbitMQ's queues, and acknowledges each once Kafka has it."""
-
-    task_class = RabbitMQSourceTask
-
-
-class RabbitMQMessageSourceConnector(QueueSourceConnector[MessageSourceConfig]):
-    """Publishes the messages of RabbitMQ's queues as structs of envelope, properties and body."""
-
-    task_class = MessageSourceTask

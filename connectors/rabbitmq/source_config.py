@@ -21,11 +21,12 @@ from connect.errors import ConfigError
 from connectors.rabbitmq.checks import queue_problems
 from connectors.rabbitmq.config import ConnectionConfig, name_map, names
 
-__all__ = ["ConsumerMode", "MessageSourceConfig", "RabbitMQSourceConfig", "RecordFormat"]
+__all__ = ["ConsumerMode", "RabbitMQSourceConfig", "RecordFormat"]
 
 _MEGABYTE: Final = 1 << 20
 _DEFAULT_PREFETCH: Final = 5000
 _MOST_PREFETCH: Final = 65_535
+_STRUCT_CLASSES: Final = "com.github.jcustenborder."
 
 
 class ConsumerMode(StrEnum):
@@ -80,12 +81,13 @@ class RabbitMQSourceConfig(ConnectionConfig):
         importance=LOW,
         doc="Without effect: each queue has a channel of its own, so that both settings mean the same.",
     )
-    rabbitmq_record_format: RecordFormat = option(
-        default=RecordFormat.BODY,
+    rabbitmq_record_format: RecordFormat | None = option(
+        default=None,
         importance=MEDIUM,
         doc="body: the record's value is the body, its key the message id, and properties are headers, as with "
         "Confluent's connector. message: the value is a struct of envelope, properties and body, and the key one of "
-        "the message id, as with jcustenborder's.",
+        "the message id, as with jcustenborder's. By default as the name in connector.class has it: body, unless that "
+        "is jcustenborder's.",
     )
     rabbitmq_batch_size: int = option(
         default=2000, importance=LOW, validator=at_least(1), doc="The most messages that are published together."
@@ -128,6 +130,14 @@ class RabbitMQSourceConfig(ConnectionConfig):
         return name_map(self.rabbitmq_queue_topic_map)
 
     @property
+    def record_format(self) -> RecordFormat:
+        """What a message is as a record."""
+        if self.rabbitmq_record_format is not None:
+            return self.rabbitmq_record_format
+        is_struct = (self.originals.get("connector.class") or "").startswith(_STRUCT_CLASSES)
+        return RecordFormat.MESSAGE if is_struct else RecordFormat.BODY
+
+    @property
     def prefetch(self) -> int:
         """The most messages of a queue under way."""
         return self.rabbitmq_prefetch_count or _DEFAULT_PREFETCH
@@ -136,14 +146,3 @@ class RabbitMQSourceConfig(ConnectionConfig):
     def patience_seconds(self) -> float:
         """How long the connection's thread may do nothing else than wait for room."""
         return min(10.0, self.rabbitmq_requested_heartbeat_seconds / 6 or 10.0)
-
-
-class MessageSourceConfig(RabbitMQSourceConfig):
-    """The options of the connector whose records are jcustenborder's."""
-
-    rabbitmq_record_format: RecordFormat = option(
-        default=RecordFormat.MESSAGE,
-        importance=MEDIUM,
-        doc="message: the record's value is a struct of envelope, properties and body, and the key one of the message "
-        "id. body: the value is the body, the key the message id, and properties are headers.",
-    )

@@ -9,7 +9,7 @@ import pytest
 
 from connect.data import SourceRecord
 from connect.testing import SinkConnectorTests, SourceConnectorTests
-from connectors.rabbitmq import RabbitMQMessageSourceConnector, RabbitMQSinkConnector, RabbitMQSourceConnector
+from connectors.rabbitmq import RabbitMQSinkConnector, RabbitMQSourceConnector
 from equipment.servers.rabbitmq import RabbitServer, queue_name
 
 pytestmark = pytest.mark.thorough
@@ -46,7 +46,11 @@ class TestRabbitMQSource(_QueueTests):
 class TestRabbitMQMessageSource(_QueueTests):
     """The value is a struct."""
 
-    connector_class = RabbitMQMessageSourceConnector
+    connector_class = RabbitMQSourceConnector
+
+    @pytest.fixture
+    def props(self, props: Mapping[str, str]) -> Mapping[str, str]:
+        return {**props, "rabbitmq.record.format": "message"}
 
     def identity(self, record: SourceRecord) -> object:
         """The body: the offset counts deliveries."""
