@@ -25,8 +25,8 @@ LICENCE = {
 
 
 def test_rabbitmq_both_ways(standalone: MakeWorker, rabbitmq: RabbitServer, bootstrap: str, topic: str) -> None:
-    """Confluent's and jcustenborder's, as in their examples but for host, port and names; a record that reaches no queue
-    is a dead letter."""
+    """Confluent's and jcustenborder's, as in their examples but for host, port and names; a record that reaches no
+    queue is a dead letter."""
     create_topic(bootstrap, topic)
     create_topic(bootstrap, f"{topic}-struct")
     dead = f"{topic}-dead"
