@@ -186,8 +186,8 @@ class ConnectionConfig(HostsConfig):
             yield ConfigRuleError("Use either tcp:// or ssl:// for all servers.", "mqtt.server.uri")
         if self.mqtt_will_topic and any(each in self.mqtt_will_topic for each in "+#\0"):
             yield ConfigError("mqtt.will.topic", self.mqtt_will_topic, "A topic to publish to has no wildcards")
-        for error in unusable_stores(self._store_props, ""):
-            yield ConfigRuleError(*_renamed(error))
+        for unusable in unusable_stores(self._store_props, ""):
+            yield ConfigRuleError(*_renamed(unusable))
 
     def warnings(self) -> Iterator[str]:
         """Yield a warning for each key that has no effect."""

@@ -85,7 +85,7 @@ class Session:
         client = self.client = _Client(config, self._not_connected, **options)
         if config.is_version_5:
             client.clean_start = is_clean
-            client.connect_properties = properties = Properties(PacketTypes.CONNECT)
+            client.connect_properties = properties = _properties(PacketTypes.CONNECT)
             properties.ReceiveMaximum = min(receives, _MOST_RECEIVED)
             properties.SessionExpiryInterval = 0 if is_clean else config.mqtt_session_expiry_seconds
         self._prepare(client)
@@ -130,7 +130,8 @@ class Session:
 
     def drop(self) -> None:
         """Break the connection, of which the server does not answer any more; the library makes another."""
-        if (connection := self.client.socket()) is not None:
+        connection: Any = self.client.socket()
+        if connection is not None:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
@@ -184,6 +185,10 @@ class Session:
         self._changed()
 
 
+def _properties(packet: int) -> Any:
+    return Properties(packet)  # type: ignore[no-untyped-call]
+
+
 def refused_filters(filters: Sequence[str], codes: Sequence[Any]) -> Iterator[str]:
     """Yield what the server says about each filter that it refuses, in its answer to a subscription."""
     for each, code in zip(filters, codes, strict=False):
@@ -199,6 +204,6 @@ def user_properties(headers: Sequence[tuple[str, object]]) -> Properties | None:
     pairs = [(key, value) for key, value in headers if isinstance(value, str)]
     if not pairs:
         return None
-    properties = Properties(PacketTypes.PUBLISH)
+    properties = _properties(PacketTypes.PUBLISH)
     properties.UserProperty = pairs
     return properties
