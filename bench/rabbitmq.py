@@ -1,8 +1,8 @@
 """Measures how fast the RabbitMQ connectors move messages, beside bare pika: ``python bench/rabbitmq.py [MESSAGES]``.
 
 The ceilings are a consumer that acknowledges a thousand messages at a time, and a publisher that awaits the
-confirmation of a thousand at a time, in this process. CPU seconds are those of the worker, with its start. The time of the source
-is that from its first message on the topic to its last.
+confirmation of a thousand at a time, in this process. CPU seconds are those of the worker, with its start. The time of
+the source is that from its first message on the topic to its last.
 """
 
 from __future__ import annotations

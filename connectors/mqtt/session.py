@@ -199,7 +199,7 @@ def refused_filters(filters: Sequence[str], codes: Sequence[Any]) -> Iterator[st
             )
 
 
-def user_properties(headers: Sequence[tuple[str, object]]) -> Properties | None:
+def user_properties(headers: Sequence[tuple[str, object]]) -> Any:
     """Return the properties of a message of MQTT 5 with the headers that are texts; ``None`` if there are none."""
     pairs = [(key, value) for key, value in headers if isinstance(value, str)]
     if not pairs:
