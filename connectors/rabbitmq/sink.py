@@ -194,7 +194,10 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
             record = self._unconfirmed.messages[position].record
             self._unconfirmed.forget(position)
             self._give_up(record, DataError(f"RabbitMQ does not take it: {publisher.channel_end}."))
-        raise RetriableError(str(publisher.failure), 0.01)
+        failure = publisher.failure
+        if failure is not None and not isinstance(failure, RetriableError):
+            raise failure
+        raise RetriableError(str(failure), 0.01)
 
     def _send(self, messages: Sequence[Message]) -> None:
         if self._publisher is not None and messages:

@@ -99,8 +99,10 @@ class RabbitMQSourceTask(SourceTask[RabbitMQSourceConfig]):
                 # Few messages at a time cost several times as much each.
                 self.context.poll_when_readable([], _GATHER_SECONDS)
             return self._batch(deliveries)
-        if isinstance(consumption.problem, MissingError):
-            raise consumption.problem
+        if isinstance(problem := consumption.problem, RetriableError):
+            # A new one each time: one that is raised again and again keeps where it has been.
+            kind = MissingError if isinstance(problem, MissingError) else RetriableError
+            raise kind(str(problem), self.config.recovery_seconds)
         self.context.poll_when_readable([], _LOOK_SECONDS)
         return None
 

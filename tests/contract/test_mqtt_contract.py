@@ -65,6 +65,7 @@ class TestMqttSource(SourceConnectorTests):
         return record.value
 
 
+@thorough_stories("test_nothing_is_lost_when_it_is_killed")
 class TestMqttSink(SinkConnectorTests):
     """Texts to a topic."""
 

@@ -24,6 +24,7 @@ LICENCE = {
 }
 
 
+@pytest.mark.thorough
 def test_rabbitmq_both_ways(standalone: MakeWorker, rabbitmq: RabbitServer, bootstrap: str, topic: str) -> None:
     """Confluent's and jcustenborder's, as in their examples but for host, port and names; a record that reaches no
     queue is a dead letter."""
