@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import queue
 import shutil
@@ -28,6 +29,7 @@ __all__ = ["MosquittoServer", "Subscriber", "mosquitto_program", "mosquitto_serv
 _SYSTEM: Final = Path("/")
 _PROGRAM: Final = "usr/sbin/mosquitto"
 _PASSWORDS: Final = "usr/bin/mosquitto_passwd"
+_SET_PARENT_DEATH_SIGNAL: Final = 1
 USER, SECRET = "device", "geheim"
 
 
@@ -95,6 +97,7 @@ class MosquittoServer:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=self._environ(),
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - only a call of the C library
             )
         wait_until("mosquitto listens", self._listens, 120)
 
@@ -179,6 +182,10 @@ class Subscriber:
         """Disconnect."""
         self._client.disconnect()
         self._client.loop_stop()
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 @contextmanager

@@ -36,6 +36,10 @@ _BOLTS: Final = (
 )
 
 
+_UNTIL_THE_PARENT_ENDS: Final = '"$0" </dev/null & read -r _; kill -9 0'
+"""Runs a program, and kills its process group when the other end of the standard input is closed."""
+
+
 def rabbitmq_program() -> Path:
     """The folder below which RabbitMQ and Erlang are; a ``ConnectError`` says why they cannot be had."""
     if (_SYSTEM / _SCRIPT).exists() and (_SYSTEM / _ERLANG).exists():
@@ -96,9 +100,9 @@ class RabbitServer:
         root = rabbitmq_program()
         with (self._folder / "out").open("ab") as output:
             self._process = subprocess.Popen(
-                [str(root / _SCRIPT)],
+                ["/bin/sh", "-c", _UNTIL_THE_PARENT_ENDS, str(root / _SCRIPT)],
                 env={**os.environ, **self._environ(root)},
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -126,6 +130,8 @@ class RabbitServer:
         """Kill the node as ``kill -9`` does, with the programs that it has started."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
+            if self._process.stdin is not None:
+                self._process.stdin.close()
             self._process.wait()
             self._process = None
 
