@@ -176,6 +176,9 @@ class Publisher:
                 return
 
     def _closed(self, _channel: Channel, error: BaseException) -> None:
+        if not hasattr(error, "reply_code"):
+            # The connection is lost, which tells more.
+            return
         self._end = error
         exchange = self._config.rabbitmq_exchange
         self._session.fail(

@@ -64,11 +64,6 @@ class MosquittoServer:
             f"persistence_location {folder}/",
             "autosave_interval 1" if saves_all else "autosave_interval 1800",
             f"autosave_on_changes {str(saves_all).lower()}",
-            "log_dest stdout",
-            "log_type error",
-            "log_type warning",
-            "log_type notice",
-            "log_type subscribe" if saves_all else "log_type information",
             "max_queued_messages 0",
             "max_inflight_messages 0",
         ]
@@ -111,10 +106,6 @@ class MosquittoServer:
             return dict(os.environ)
         libraries = ":".join(map(str, self._root.glob("usr/lib/*-linux-gnu")))
         return {**os.environ, "LD_LIBRARY_PATH": f"{libraries}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")}
-
-    def log(self) -> str:
-        """Everything that it has logged: connections, and with ``saves_all`` subscriptions."""
-        return (self._folder / "out").read_text(errors="replace")
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Kill the server, or end it with another signal."""
