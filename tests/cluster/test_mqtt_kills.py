@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from paho.mqtt import client as mqtt
 
 from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.servers.mosquitto import MosquittoServer, Subscriber, topic_name
@@ -39,7 +40,7 @@ class Flow:
 
     def __init__(self, server: MosquittoServer, topic: str) -> None:
         self._topic = topic
-        self._client = server.client(topic_name())
+        self._client = server.client(topic_name(), is_clean=False, version=mqtt.MQTTv311)
         self._client.reconnect_delay_set(1, 1)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
