@@ -37,7 +37,7 @@ __all__ = ["MqttSinkConnector", "MqttSinkTask"]
 
 _SLICE_SECONDS: Final = 0.05
 _LONGEST_PUT_SECONDS: Final = 20.0
-_COMMIT_SECONDS: Final = 5.0
+_COMMIT_SECONDS: Final = 2.0
 _CONNECTION_SECONDS: Final = 5.0
 _OVERHEAD_BYTES: Final = 500
 _MOST_PAYLOAD_BYTES: Final = 268_435_455
