@@ -1,11 +1,71 @@
-"""The Avro converter."""
+"""The Avro converter, its options, and Avro as a format of a schema registry."""
 
 from __future__ import annotations
 
-from converters.avro.codecs import AvroConverterConfig, AvroFormat
+from typing import ClassVar
+
+from connect.data import Schema
+from connect.kits.avro.avro_schema import AvroSchema, is_null, parse_avro
+from connect.kits.avro.avro_text import avro_text
+from connect.kits.avro.config import AvroDataConfig
+from connect.kits.avro.decode import decoder
+from connect.kits.avro.encode import Encode, encoder
+from connect.kits.avro.from_connect import avro_from_connect
+from connect.kits.avro.to_connect import connect_from_avro
+from converters.registry import RegisteredSchema, RegistryClient, RegistryConfig
+from converters.registry.codecs import Reader, SchemaFormat, Written
 from converters.registry.converter import RegistryConverter
 
-__all__ = ["AvroConverter"]
+__all__ = ["AvroConverter", "AvroConverterConfig"]
+
+
+class AvroConverterConfig(RegistryConfig, AvroDataConfig):
+    """The options of the Avro converter: the registry, and how schemas are mapped."""
+
+
+class AvroFormat(SchemaFormat[AvroSchema]):
+    """Avro, as these options map it."""
+
+    kind: ClassVar[str] = "AVRO"
+    title: ClassVar[str] = "Avro"
+
+    def __init__(self, config: AvroConverterConfig) -> None:
+        self._config = config
+
+    def written(self, schema: Schema | None) -> Written[AvroSchema]:
+        """Translate the schema of values to be written."""
+        avro = avro_from_connect(schema, self._config)
+        return Written(avro, avro_text(avro))
+
+    def parsed(self, registered: RegisteredSchema, registry: RegistryClient) -> AvroSchema:
+        """Parse a schema of the registry."""
+        return parse_avro(registered.text, registry.referenced(registered))
+
+    def record_name(self, schema: AvroSchema, header: bytes) -> str | None:  # noqa: ARG002
+        """Return the name of a record; of a union, that of its only member but null."""
+        present = [branch for branch in schema.branches if not is_null(branch)] or [schema]
+        return present[0].name if len(present) == 1 and present[0].kind == "record" else None
+
+    def check_readable(self, written: Written[AvroSchema], target: AvroSchema) -> None:
+        """Raise :class:`~connect.errors.SchemaError` if values of one schema could not be read in another."""
+        decoder(written.parsed, target, connect_from_avro(target, self._config), self._config)
+
+    def encoder(
+        self,
+        schema: Schema | None,
+        written: Written[AvroSchema],  # noqa: ARG002
+        target: AvroSchema,
+        schema_id: int,
+        *,
+        strict: bool,  # noqa: ARG002
+    ) -> Encode:
+        """Return the encoder of values as messages in the target schema."""
+        return encoder(schema, target, schema_id, self._config)
+
+    def reader(self, writer: AvroSchema, target: AvroSchema, version: int | None, header: bytes) -> Reader:  # noqa: ARG002
+        """Return the reader of messages written in one schema, by the rules of Avro for reading them in another."""
+        schema = connect_from_avro(target, self._config, version)
+        return Reader(schema, decoder(writer, target, schema, self._config))
 
 
 class AvroConverter(RegistryConverter[AvroConverterConfig]):
