@@ -309,7 +309,7 @@ def _whole(node: Any) -> int:
     if isinstance(node, int) and node.__class__ is int:
         return node
     if isinstance(node, (float, Decimal)):
-        if abs(node) < 2**64 and node == int(node):
+        if -(2**64) < node < 2**64 and node == int(node):
             return int(node)
         raise UnfitError(f"the number {node} where a whole number of 64 bits is expected")
     raise _unfit(node, "a whole number")

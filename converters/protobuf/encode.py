@@ -397,7 +397,7 @@ def _unsigned_text(value: Any) -> int:
 
 
 def _symbol(schema: Schema, enum: Any) -> Change:
-    numbers = {name: value.number for name, value in enum.values_by_name.items()}
+    numbers: dict[str, int] = {name: value.number for name, value in enum.values_by_name.items()}
     named = enum_name(schema)
     if named is not None:
         # Symbols whose names had to be changed keep their numbers.

@@ -325,9 +325,9 @@ def _kind_of(field: Any) -> str:
     """Return the type of a field as it is written in the same message."""
     label = "repeated " if field.is_repeated else ""
     if field.message_type is not None:
-        name = field.message_type.full_name
-        return label + (name if name in WRAPPERS or name in LOGICAL_MESSAGES else field.message_type.name)
-    return label + (field.enum_type.name if field.enum_type is not None else KINDS[field.type])
+        full = field.message_type.full_name
+        return f"{label}{full if full in WRAPPERS or full in LOGICAL_MESSAGES else field.message_type.name}"
+    return f"{label}{field.enum_type.name if field.enum_type is not None else KINDS[field.type]}"
 
 
 def _scalar(schema: Schema) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import subprocess
 import sys
@@ -171,11 +172,20 @@ def _compiled(text: str, imports: Mapping[str, str]) -> list[Any]:
 
     with tempfile.TemporaryDirectory(prefix="sluice-proto-") as folder:
         place = Path(folder)
+        (place / "in").mkdir()
+        serialized = descriptor_pb2.FileDescriptorSet()
         for name, each in {**imports, _ROOT: text}.items():
-            _write(place / "in", name, each)
+            descriptor = _deserialized(name, each)
+            if descriptor is None:
+                _write(place / "in", name, each)
+            else:
+                serialized.file.append(descriptor)
         out = place / "out"
+        given = place / "serialized"
+        given.write_bytes(serialized.SerializeToString())
         arguments = [
             "protoc",
+            *([f"--descriptor_set_in={given}"] if serialized.file else []),
             f"-I{place / 'in'}",
             *(f"-I{each}" for each in _known_folders()),
             "--include_imports",
@@ -193,6 +203,21 @@ def _complaint(arguments: Sequence[str], folder: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=_MOST_SECONDS, check=False)
     text = done.stderr.replace(f"{folder}/", "").replace(_ROOT, "the schema").strip()
     return text[:1000] or "the compiler does not say why"
+
+
+def _deserialized(name: str, text: str) -> Any:
+    """Return the descriptor that is a schema in base64, as clients in Python register it; ``None`` if it is text."""
+    from google.protobuf import descriptor_pb2  # noqa: PLC0415 - as above
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - as above
+
+    if "{" in text or ";" in text:
+        return None
+    try:
+        found = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (ValueError, DecodeError):
+        return None
+    found.name = name
+    return found
 
 
 def _write(folder: Path, name: str, text: str) -> None:

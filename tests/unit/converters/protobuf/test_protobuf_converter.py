@@ -295,13 +295,13 @@ def test_a_message_within_another_by_its_indexes(converter: Make, memory: Memory
 
 def test_maps_enums_and_proto2(converter: Make, memory: MemoryRegistry) -> None:
     text = (
-        'syntax = "proto2"; message M { required int32 a = 1; optional string b = 2; enum K { X = 1; Y = 2; } '
+        'syntax = "proto2"; message M { required int32 a = 1; optional string b = 2; enum K { X = 0; Y = 2; } '
         "optional K k = 3; map<string, K> ks = 4; }"
     )
-    schema, value = read(converter, memory, text, "0008001802" + "22050a01611001")
-    assert value == {"a": 0, "b": None, "k": "Y", "ks": {"a": "X"}}
+    schema, value = read(converter, memory, text, "0008001802" + "22050a01611002")
+    assert value == {"a": 0, "b": None, "k": "Y", "ks": {"a": "Y"}}
     latest = converter(auto_register_schemas="false", use_latest_version="true")
-    assert latest.from_connect("t", schema, value) == b"\0\0\0\0\x01" + bytes.fromhex("000800180222050a01611001")
+    assert latest.from_connect("t", schema, value) == b"\0\0\0\0\x01" + bytes.fromhex("000800180222050a01611002")
     assert read(converter, memory, text, "0008001802", int_for_enums="true").value["k"] == 2
 
 
