@@ -19,6 +19,7 @@ __all__ = ["ProtoSchema", "index_bytes", "parameters_of", "read_indexes"]
 
 _ROOT: Final = "sluice_root_schema.proto"
 _META: Final = "confluent/meta.proto"
+_OWN: Final = (_META, "confluent/type/decimal.proto", "confluent/type/variant.proto")
 _META_OPTION: Final = re.compile(r"\(\s*\.?confluent\.\w*_?meta\s*\)")
 _IMPORT_META: Final = re.compile(r"import\s+(?:public\s+|weak\s+)?[\"']confluent/meta\.proto[\"']")
 _SYNTAX: Final = re.compile(r"(?:\A|(?<=[\s;]))(?:syntax|edition)\s*=\s*[\"'][^\"']*[\"']\s*;")
@@ -174,7 +175,7 @@ def _compiled(text: str, imports: Mapping[str, str]) -> list[Any]:
         place = Path(folder)
         (place / "in").mkdir()
         serialized = descriptor_pb2.FileDescriptorSet()
-        for name, each in {**imports, _ROOT: text}.items():
+        for name, each in {**imports, **_own_files(), _ROOT: text}.items():
             descriptor = _deserialized(name, each)
             if descriptor is None:
                 _write(place / "in", name, each)
@@ -241,12 +242,18 @@ def _with_meta(text: str) -> str:
 
 
 @lru_cache(maxsize=1)
+def _own_files() -> Mapping[str, str]:
+    """Return Confluent's files by the names of their imports. The package may lie in an archive."""
+    folder = files("converters.protobuf") / "proto"
+    return {name: folder.joinpath(*name.split("/")).read_text(encoding="utf-8") for name in _OWN}
+
+
+@lru_cache(maxsize=1)
 def _known_folders() -> tuple[str, ...]:
     """Return the folders of the files that every schema may import."""
     import google.type  # noqa: PLC0415 - as above
     import grpc_tools  # noqa: PLC0415 - as above
 
-    own = str(files("converters.protobuf") / "proto")
     known = str(Path(grpc_tools.__path__[0]) / "_proto")
     types = next(iter(google.type.__path__))
-    return own, known, str(Path(types).parent.parent)
+    return known, str(Path(types).parent.parent)
