@@ -23,6 +23,7 @@ from converters.json_schema.conventions import (
     JSON_NAME,
     NULL_SYMBOL,
     UNION,
+    is_any,
 )
 from converters.json_schema.decode import json_decoder
 from converters.json_schema.document import JsonSchema, Part
@@ -203,6 +204,9 @@ class _Translation:
             Field(f"{prefix}{index}", self._of(each, optional=True).as_optional(), index)
             for index, each in enumerate(present)
         ]
+        if any(is_any(each.schema) for each in fields):
+            # What may be any JSON fits every member, so no choice between them could be relied on.
+            return ANY_JSON
         attributes = _described(merged.members, version)
         attributes["name"] = name
         if generalized:
