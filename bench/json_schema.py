@@ -1,7 +1,7 @@
 """Compares the CPU time of the JSON Schema converter, by row and by column, with that of orjson alone, in one run.
 
-``python bench/json_schema.py [records]``. Shows CPU seconds per million records, the best of several rounds. No registry
-is contacted, because the schema is already known.
+``python bench/json_schema.py [records]``. Shows CPU seconds per million records, the best of several rounds. No
+registry is contacted, because the schema is already known.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,31 +69,35 @@ def seconds(work: Callable[[], object], records: int) -> float:
     return best / (max(records // BATCH, 1) * BATCH) * 1_000_000
 
 
+def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records: int, form: Any) -> None:
+    """Print one table."""
+    written = form.written(schema)
+    write = form.encoder(schema, written, written.parsed, 1, strict=False)
+    valid = form.encoder(schema, written, written.parsed, 1, strict=True)
+    messages = write(values)
+    read = form.reader(written.parsed, written.parsed, None, messages[0][:5]).decode
+    assert read(messages) == list(values)
+    print(f"\n{name}, {sum(map(len, messages)) / len(messages):.0f} bytes a message")
+    print(f"{'':16}{'decode':>10}{'encode':>10}   CPU seconds for a million records")
+    rows: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        "bare orjson": (
+            lambda: [orjson.loads(message[5:]) for message in messages],
+            lambda: [b"\0\0\0\0\1" + orjson.dumps(value) for value in values],
+        ),
+        "row": (lambda: [read([each])[0] for each in messages], lambda: [write([each])[0] for each in values]),
+        "column": (lambda: read(messages), lambda: write(values)),
+        "validated": (lambda: None, lambda: valid(values)),
+    }
+    for label, (reading, writing) in rows.items():
+        print(f"{label:16}{seconds(reading, records):10.2f}{seconds(writing, records):10.2f}")
+
+
 def main() -> None:
     """Measure both shapes."""
     records = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     form = JsonSchemaFormat(JsonSchemaConverterConfig(schema_registry_url=("http://127.0.0.1:1",)))
     for name, schema, make in (("flat", FLAT, flat), ("nested", NESTED, nested)):
-        values = [make(number) for number in range(BATCH)]
-        written = form.written(schema)
-        write = form.encoder(schema, written, written.parsed, 1, strict=False)
-        valid = form.encoder(schema, written, written.parsed, 1, strict=True)
-        messages = write(values)
-        read = form.reader(written.parsed, written.parsed, None, messages[0][:5]).decode
-        assert read(messages) == values
-        print(f"\n{name}, {sum(map(len, messages)) / len(messages):.0f} bytes a message")
-        print(f"{'':16}{'decode':>10}{'encode':>10}   CPU seconds for a million records")
-        rows: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-            "bare orjson": (
-                lambda: [orjson.loads(message[5:]) for message in messages],
-                lambda: [b"\0\0\0\0\1" + orjson.dumps(value) for value in values],
-            ),
-            "row": (lambda: [read([each])[0] for each in messages], lambda: [write([each])[0] for each in values]),
-            "column": (lambda: read(messages), lambda: write(values)),
-            "validated": (lambda: None, lambda: valid(values)),
-        }
-        for label, (reading, writing) in rows.items():
-            print(f"{label:16}{seconds(reading, records):10.2f}{seconds(writing, records):10.2f}")
+        measure(name, schema, [make(number) for number in range(BATCH)], records, form)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Compares the CPU time of the Protobuf converter, by row and by column, with that of Google's library alone, in one run.
+"""Compares the CPU time of the Protobuf converter, by row and by column, with that of its library alone, in one run.
 
-``python bench/protobuf.py [records]``. Shows CPU seconds per million records, the best of several rounds. No registry
-is contacted, because the schema is already known.
+``python bench/protobuf.py [records]``. Shows CPU seconds per million records, the best of several rounds. No
+registry is contacted, because the schema is already known.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,30 @@ def seconds(work: Callable[[], object], records: int) -> float:
     return best / (max(records // BATCH, 1) * BATCH) * 1_000_000
 
 
+def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records: int, form: Any) -> None:
+    """Print one table."""
+    written = form.written(schema)
+    write = form.encoder(schema, written, written.parsed, 1, strict=False)
+    messages = write(values)
+    read = form.reader(written.parsed, written.parsed, None, messages[0][:6]).decode
+    assert read(messages) == list(values)
+    made: Any = GetMessageClass(written.parsed.root)
+    parsed = [made.FromString(message[6:]) for message in messages]
+    print(f"\n{name}, {sum(map(len, messages)) / len(messages):.0f} bytes a message")
+    print(f"{'':16}{'decode':>10}{'encode':>10}   CPU seconds for a million records")
+    rows: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        "bare messages": (
+            lambda: [made.FromString(message[6:]) for message in messages],
+            lambda: [b"\0\0\0\0\1\0" + message.SerializeToString() for message in parsed],
+        ),
+        "MessageToDict": (lambda: [MessageToDict(made.FromString(message[6:])) for message in messages], list),
+        "row": (lambda: [read([each])[0] for each in messages], lambda: [write([each])[0] for each in values]),
+        "column": (lambda: read(messages), lambda: write(values)),
+    }
+    for label, (reading, writing) in rows.items():
+        print(f"{label:16}{seconds(reading, records):10.2f}{seconds(writing, records):10.2f}")
+
+
 def main() -> None:
     """Measure both shapes."""
     records = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
@@ -77,27 +101,7 @@ def main() -> None:
         ProtobufConverterConfig(schema_registry_url=("http://127.0.0.1:1",), optional_for_nullables=True)
     )
     for name, schema, make in (("flat", FLAT, flat), ("nested", NESTED, nested)):
-        values = [make(number) for number in range(BATCH)]
-        written = form.written(schema)
-        write = form.encoder(schema, written, written.parsed, 1, strict=False)
-        messages = write(values)
-        read = form.reader(written.parsed, written.parsed, None, messages[0][:6]).decode
-        assert read(messages) == values
-        made: Any = GetMessageClass(written.parsed.root)
-        parsed = [made.FromString(message[6:]) for message in messages]
-        print(f"\n{name}, {sum(map(len, messages)) / len(messages):.0f} bytes a message")
-        print(f"{'':16}{'decode':>10}{'encode':>10}   CPU seconds for a million records")
-        rows: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-            "bare messages": (
-                lambda: [made.FromString(message[6:]) for message in messages],
-                lambda: [b"\0\0\0\0\1\0" + message.SerializeToString() for message in parsed],
-            ),
-            "MessageToDict": (lambda: [MessageToDict(made.FromString(message[6:])) for message in messages], list),
-            "row": (lambda: [read([each])[0] for each in messages], lambda: [write([each])[0] for each in values]),
-            "column": (lambda: read(messages), lambda: write(values)),
-        }
-        for label, (reading, writing) in rows.items():
-            print(f"{label:16}{seconds(reading, records):10.2f}{seconds(writing, records):10.2f}")
+        measure(name, schema, [make(number) for number in range(BATCH)], records, form)
 
 
 if __name__ == "__main__":
