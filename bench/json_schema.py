@@ -69,13 +69,14 @@ def seconds(work: Callable[[], object], records: int) -> float:
     return best / (max(records // BATCH, 1) * BATCH) * 1_000_000
 
 
-def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records: int, form: Any) -> None:
+def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records: int, form: Any, careful: Any) -> None:
     """Print one table."""
     written = form.written(schema)
     write = form.encoder(schema, written, written.parsed, 1, strict=False)
     valid = form.encoder(schema, written, written.parsed, 1, strict=True)
     messages = write(values)
     read = form.reader(written.parsed, written.parsed, None, messages[0][:5]).decode
+    read_valid = careful.reader(written.parsed, written.parsed, None, messages[0][:5]).decode
     assert read(messages) == list(values)
     print(f"\n{name}, {sum(map(len, messages)) / len(messages):.0f} bytes a message")
     print(f"{'':16}{'decode':>10}{'encode':>10}   CPU seconds for a million records")
@@ -86,7 +87,7 @@ def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records
         ),
         "row": (lambda: [read([each])[0] for each in messages], lambda: [write([each])[0] for each in values]),
         "column": (lambda: read(messages), lambda: write(values)),
-        "validated": (lambda: None, lambda: valid(values)),
+        "validated": (lambda: read_valid(messages), lambda: valid(values)),
     }
     for label, (reading, writing) in rows.items():
         print(f"{label:16}{seconds(reading, records):10.2f}{seconds(writing, records):10.2f}")
@@ -95,9 +96,14 @@ def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records
 def main() -> None:
     """Measure both shapes."""
     records = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    form = JsonSchemaFormat(JsonSchemaConverterConfig(schema_registry_url=("http://127.0.0.1:1",)))
+    form, careful = (
+        JsonSchemaFormat(
+            JsonSchemaConverterConfig(schema_registry_url=("http://127.0.0.1:1",), json_fail_invalid_schema=validates)
+        )
+        for validates in (False, True)
+    )
     for name, schema, make in (("flat", FLAT, flat), ("nested", NESTED, nested)):
-        measure(name, schema, [make(number) for number in range(BATCH)], records, form)
+        measure(name, schema, [make(number) for number in range(BATCH)], records, form, careful)
 
 
 if __name__ == "__main__":

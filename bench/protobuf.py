@@ -16,7 +16,7 @@ from typing import Any
 # When this file runs as a script, bench/converters.py would hide the package of the same name.
 sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
 
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
 from connect.data import Schema
@@ -86,7 +86,10 @@ def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records
             lambda: [made.FromString(message[6:]) for message in messages],
             lambda: [b"\0\0\0\0\1\0" + message.SerializeToString() for message in parsed],
         ),
-        "MessageToDict": (lambda: [MessageToDict(made.FromString(message[6:])) for message in messages], list),
+        "json_format": (
+            lambda: [MessageToDict(made.FromString(message[6:])) for message in messages],
+            lambda: [ParseDict(value, made()).SerializeToString() for value in values],
+        ),
         "row": (lambda: [read([each])[0] for each in messages], lambda: [write([each])[0] for each in values]),
         "column": (lambda: read(messages), lambda: write(values)),
     }
