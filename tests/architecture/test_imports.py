@@ -73,6 +73,7 @@ DOORS: Final = {
     "pymysql": ["connect/kits/sql", "connectors/cdc/mysql"],
     "pymongo": ["connect/kits/mongodb", "connectors/cdc/mongodb", "connectors/mongodb"],
     "pyspark": ["connectors/spark"],
+    "redis": ["connectors/redis"],
     "pytest": ["connect/testing"],
     "requests": [
         "connect/internals/jvm/download.py",

@@ -1,0 +1,14 @@
+"""Redis and Valkey: sinks for every data structure, and sources of streams and of keys that change."""
+
+from connectors.redis.cache_config import RedisCacheSinkConfig
+from connectors.redis.sink import RedisCacheSinkConnector, RedisCacheSinkTask, RedisSinkConnector, RedisSinkTask
+from connectors.redis.sink_config import RedisSinkConfig
+
+__all__ = [
+    "RedisCacheSinkConfig",
+    "RedisCacheSinkConnector",
+    "RedisCacheSinkTask",
+    "RedisSinkConfig",
+    "RedisSinkConnector",
+    "RedisSinkTask",
+]
