@@ -3,6 +3,8 @@
 from connectors.redis.cache_config import RedisCacheSinkConfig
 from connectors.redis.sink import RedisCacheSinkConnector, RedisCacheSinkTask, RedisSinkConnector, RedisSinkTask
 from connectors.redis.sink_config import RedisSinkConfig
+from connectors.redis.stream_config import RedisStreamSourceConfig
+from connectors.redis.stream_source import RedisStreamSourceConnector, RedisStreamSourceTask
 
 __all__ = [
     "RedisCacheSinkConfig",
@@ -11,4 +13,7 @@ __all__ = [
     "RedisSinkConfig",
     "RedisSinkConnector",
     "RedisSinkTask",
+    "RedisStreamSourceConfig",
+    "RedisStreamSourceConnector",
+    "RedisStreamSourceTask",
 ]

@@ -35,7 +35,7 @@ def server_problems(connect: Callable[[], Client], structure: Structure | None =
         client = connect()
         try:
             with told("connect to Redis"):
-                client.ping()
+                client.execute_command("PING")
             if structure is not None and (problem := module_problem(client, structure)):
                 yield True, problem
         finally:

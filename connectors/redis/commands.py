@@ -233,7 +233,7 @@ class RecordWriter:
     def _encoded(self, text: str) -> bytes:
         try:
             return text.encode(self._charset)
-        except UnicodeError as error:
+        except UnicodeEncodeError as error:
             raise DataError(f"A text cannot be written in redis.charset={self._charset}: {error.reason}.") from error
 
     def _ttl(self, record: SinkRecord) -> int:

@@ -6,26 +6,33 @@ import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, Protocol, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from connect.errors import ConnectError
 from connect.hosts import HostDeniedError, HostRules
 from connectors.redis.failures import told
 
-if TYPE_CHECKING:
-    from redis import Redis
-    from redis.cluster import RedisCluster
-
 __all__ = ["Client", "Layout", "Server", "UnusableUriError", "connected", "host_problems", "place", "server_of"]
 
-Client: TypeAlias = "Redis | RedisCluster"
 
 DEFAULT_PORT: Final = 6379
 _SENTINEL_PORT: Final = 26379
 _SCHEMES: Final = ("redis", "rediss", "redis-sentinel", "rediss-sentinel", "redis-socket")
 _LONGEST_CONNECT_SECONDS: Final = 10.0
 _UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 1e-6, "ns": 1e-9}
+
+
+class Client(Protocol):
+    """What the connectors need of the library's clients."""
+
+    def execute_command(self, *command: Any) -> Any: ...
+
+    def pipeline(self, transaction: bool) -> Any: ...
+
+    def set_response_callback(self, command: str, callback: Callable[..., Any]) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class UnusableUriError(Exception):
@@ -203,7 +210,7 @@ def _single(server: Server, options: dict[str, Any]) -> Client:
     place: dict[str, Any] = {"unix_socket_path": server.socket}
     if not server.socket:
         place = {"host": server.hosts[0][0], "port": server.hosts[0][1]}
-    return Redis(**place, db=server.database, single_connection_client=False, max_connections=1, **options)
+    return cast("Client", Redis(**place, db=server.database, max_connections=1, **options))
 
 
 def _master(server: Server, rules: HostRules, options: dict[str, Any]) -> Client:
@@ -211,7 +218,9 @@ def _master(server: Server, rules: HostRules, options: dict[str, Any]) -> Client
 
     kept = ("socket_timeout", "socket_connect_timeout", "retry", "protocol")
     own = {key: options[key] for key in kept} | {key: value for key, value in options.items() if key.startswith("ssl")}
-    sentinels = Sentinel(list(server.hosts), sentinel_kwargs=own, db=server.database, **options)
+    sentinels: Any = Sentinel(  # type: ignore[no-untyped-call]
+        list(server.hosts), sentinel_kwargs=own, db=server.database, **options
+    )
     host, port = sentinels.discover_master(server.master)
     # Sentinels may name any host.
     rules.check_all(str(host), int(port))
@@ -228,5 +237,5 @@ def _cluster(server: Server, rules: HostRules, options: dict[str, Any]) -> Clien
         rules.check_all(*address)
         return address
 
-    nodes = [ClusterNode(host, port) for host, port in server.hosts]
-    return RedisCluster(startup_nodes=nodes, address_remap=checked, **options)
+    nodes = [ClusterNode(host, port) for host, port in server.hosts]  # type: ignore[no-untyped-call]
+    return cast("Client", RedisCluster(startup_nodes=nodes, address_remap=checked, **options))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
+from redis.exceptions import RedisError
 
-from connect.data import SinkRecord
-from connect.testing import SinkConnectorTests
+from connect.data import SinkRecord, SourceRecord
+from connect.source import ExactlyOnceSupport
+from connect.testing import SinkConnectorTests, SourceConnectorTests
 from connect.testing.samples import sink_records
-from connectors.redis import RedisCacheSinkConnector, RedisSinkConnector
+from connectors.redis import (
+    RedisCacheSinkConnector,
+    RedisSinkConnector,
+    RedisStreamSourceConfig,
+    RedisStreamSourceConnector,
+)
 from equipment.servers.redis import RedisServer
 
 
@@ -89,3 +97,62 @@ class TestRedisStreamSink(_SinkTests):
                 return [fields["number"] for _, fields in client.xrange("entries")]
 
         return read
+
+
+class _Feeder:
+    """Adds the same entries to a stream whenever all were read: what is acknowledged is not handed out again."""
+
+    def __init__(self, server: RedisServer, count: int) -> None:
+        self._server = server
+        self._count = count
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._feed, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._end.set()
+        self._thread.join(30)
+
+    def _feed(self) -> None:
+        with self._server.client() as client:
+            while not self._end.wait(0.02):
+                try:
+                    (group,) = client.xinfo_groups("fed")
+                    is_read = group["lag"] == 0 and group["pending"] == 0
+                except (RedisError, ValueError):
+                    is_read = not client.exists("fed")
+                if is_read:
+                    for number in range(self._count):
+                        client.xadd("fed", {"number": str(number)})
+
+
+class TestRedisStreamSource(SourceConnectorTests):
+    """A consumer group, which does not hand out again what was acknowledged."""
+
+    connector_class = RedisStreamSourceConnector
+    record_count = 12
+    resumes_exactly = False
+
+    def test_says_whether_it_resumes_exactly(self, props: Mapping[str, str]) -> None:
+        """It does with the group, which the kit cannot set back: kills show it."""
+        for delivery in ("at-least-once", "at-most-once"):
+            config = RedisStreamSourceConfig.parse({**props, "redis.stream.delivery": delivery})
+            found = self.connector_class.exactly_once_support(config)
+            wanted = ExactlyOnceSupport.SUPPORTED if delivery == "at-least-once" else ExactlyOnceSupport.UNSUPPORTED
+            assert found is wanted
+
+    def identity(self, record: SourceRecord) -> object:
+        """The fields: the ids are new each time."""
+        return record.value["body"]["number"]
+
+    @pytest.fixture
+    def props(self, redis: RedisServer) -> Iterator[Mapping[str, str]]:
+        feeder = _Feeder(redis, 12)
+        yield {
+            "redis.uri": redis.uri,
+            "redis.stream.name": "fed",
+            "topic": "fed-${stream}",
+            "batch.size": "5",
+            "redis.stream.block": "20",
+        }
+        feeder.close()
