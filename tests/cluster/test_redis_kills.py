@@ -71,9 +71,9 @@ class Pipeline:
         self.cluster.create(
             self.names["source"],
             "com.redis.kafka.connect.RedisStreamSourceConnector",
+            _TASKS,
             **_JSON,
             **{
-                "tasks.max": str(_TASKS),
                 "redis.uri": self.origin.uri,
                 "redis.stream.name": "orders",
                 "batch.size": "20",
@@ -87,9 +87,9 @@ class Pipeline:
         }
         read |= {"consumer.override.max.poll.records": "20", "retry.backoff.ms": "200", **_JSON}
         sink = "com.redis.kafka.connect.RedisSinkConnector"
-        self.cluster.create(self.names["sink"], sink, **read, **{"redis.type": "STREAM", "redis.key": "copies"})
+        self.cluster.create(self.names["sink"], sink, 1, **read, **{"redis.type": "STREAM", "redis.key": "copies"})
         self.cluster.create(
-            self.names["strings"], sink, **read, **{"redis.type": "STRING", "redis.key": "string", "tasks.max": "2"}
+            self.names["strings"], sink, _TASKS, **read, **{"redis.type": "STRING", "redis.key": "string"}
         )
 
     def kill(self, victim: str) -> None:
@@ -118,7 +118,7 @@ class Pipeline:
     def copied(self) -> int:
         try:
             with self.target.client() as client:
-                return client.xlen("copies")
+                return int(client.xlen("copies"))
         except RedisError:
             return 0
 

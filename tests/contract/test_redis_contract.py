@@ -16,6 +16,7 @@ from connect.testing import SinkConnectorTests, SourceConnectorTests
 from connect.testing.samples import sink_records
 from connectors.redis import (
     RedisCacheSinkConnector,
+    RedisKeysSourceConnector,
     RedisSinkConnector,
     RedisStreamSourceConfig,
     RedisStreamSourceConnector,
@@ -156,3 +157,27 @@ class TestRedisStreamSource(SourceConnectorTests):
             "redis.stream.block": "20",
         }
         feeder.close()
+
+
+class TestRedisKeysSource(SourceConnectorTests):
+    """Keys of all types that a scan finds; there are no positions to resume at."""
+
+    connector_class = RedisKeysSourceConnector
+    record_count = 12
+    resumes_exactly = False
+
+    def identity(self, record: SourceRecord) -> object:
+        """The value: the offset counts the records of a task."""
+        return str(record.value)
+
+    @pytest.fixture
+    def props(self, redis: RedisServer) -> Mapping[str, str]:
+        with redis.client() as client:
+            client.config_set("notify-keyspace-events", "KEA")
+            for number in range(8):
+                client.set(f"string:{number}", f"value {number}")
+            client.hset("hash", mapping={"a": "1"})
+            client.rpush("list", "b", "a")
+            client.sadd("set", "b", "a")
+            client.zadd("zset", {"a": 1.5, "b": 1.5})
+        return {"redis.uri": redis.uri, "batch.size": "5"}
