@@ -174,7 +174,7 @@ class RedisCacheSinkConfig(HostsConfig):
         return Writing(
             structure=Structure.SET,
             charset=python_charset(self.redis_charset) or "utf-8",
-            offset_prefix="__kafka.offset.",
+            java_offset_prefix="__kafka.offset.",
             refills=self.redis_offset_behavior == "Earliest",
             retry_seconds=self.redis_connection_retry_delay_ms / 1000,
         )

@@ -22,10 +22,13 @@ def module_problem(client: Client, structure: Structure) -> str | None:
     command = structure.module_command
     if command is None:
         return None
-    with told("ask Redis for its commands"):
-        found = client.execute_command("COMMAND", "INFO", command)
-    known = found.get(command) if isinstance(found, dict) else (found or [None])[0]
-    if known is not None:
+    try:
+        with told("ask Redis for its commands"):
+            client.execute_command("COMMAND", "INFO", command)
+    except TypeError:
+        # The client cannot read the answer about a command that the server does not know.
+        pass
+    else:
         return None
     module = "RedisTimeSeries" if command.startswith("TS.") else "RedisJSON"
     return (

@@ -52,6 +52,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "CROSSSLOT": "keys of one transaction lie on several nodes of the cluster",
 }
 _UNKNOWN_COMMAND: Final = "unknown command"
+_UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 _TOO_MANY_CLIENTS: Final = "max number of clients"
 
 
@@ -71,7 +72,8 @@ def kind_of(error: Exception) -> Kind | None:  # noqa: PLR0911
     if isinstance(error, exceptions.WatchError):
         return None
     code, text = code_of(error), str(error)
-    if code in _PERMANENT or isinstance(error, (exceptions.AuthenticationError, exceptions.AuthorizationError)):
+    denied = (exceptions.AuthenticationError, exceptions.AuthorizationError)
+    if code in _PERMANENT or _UNTRUSTED in text or isinstance(error, denied):
         return Kind.PERMANENT
     if code in _PASSING or _TOO_MANY_CLIENTS in text:
         return Kind.PASSING

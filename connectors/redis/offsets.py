@@ -1,12 +1,13 @@
-"""The offsets that the sinks keep in Redis, in the keys and the form of the Java connectors.
+"""The offsets that the sinks keep in Redis, each in a key of the connector.
 
-A key holds, as JSON, the topic, the partition and the next offset. Java refuses other fields, so that the id of the
-topic, by which a topic that was created anew is told from the one before, has a key of its own beside it.
+The Java connectors name their keys after the topic and the partition alone, so that two of them that write one topic to
+one database take each other's offsets for their own. Their keys are continued: the first connector that finds one, and
+none of its own, renames it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,30 +18,39 @@ from connect.errors import ConnectError
 from connectors.redis.failures import told
 from connectors.redis.server import Client
 
-__all__ = ["OffsetKeys", "StoredOffsets", "decoded", "encoded"]
+__all__ = ["OffsetKeys", "StoredOffset", "StoredOffsets", "decoded", "encoded"]
 
-_ID: Final = ".topic.id"
+_PREFIX: Final = "sluice.sink.offset."
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOffset:
+    """The next offset of a partition, and the id of its topic if that was known when it was written."""
+
+    offset: int
+    topic_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetKeys:
-    """The keys of offsets.
+    """The keys of a connector's offsets.
 
     ``collection`` returns the key of a topic's collection if both have to lie in one slot of a cluster, so that one
     transaction has both.
     """
 
-    prefix: str
+    connector: str
+    java_prefix: str
     collection: Callable[[str], bytes] | None = None
 
-    def offset(self, partition: TopicPartition) -> bytes:
+    def key(self, partition: TopicPartition) -> bytes:
         """Return the key of a partition's offset."""
-        name = f"{self.prefix}{partition.topic}.{partition.partition}".encode()
+        name = f"{_PREFIX}{self.connector}:{partition.topic}.{partition.partition}".encode()
         return name if self.collection is None else name + b"." + _tagged(self.collection(partition.topic))
 
-    def topic_id(self, partition: TopicPartition) -> bytes:
-        """Return the key of the id of a partition's topic."""
-        return self.offset(partition) + _ID.encode()
+    def java_key(self, partition: TopicPartition) -> bytes:
+        """Return the key in which the Java connector keeps a partition's offset."""
+        return f"{self.java_prefix}{partition.topic}.{partition.partition}".encode()
 
 
 def _tagged(key: bytes) -> bytes:
@@ -57,23 +67,27 @@ def _tagged(key: bytes) -> bytes:
     return b"{" + key + b"}"
 
 
-def encoded(partition: TopicPartition, offset: int) -> bytes:
-    """Return the value of a key."""
-    return orjson.dumps({"topic": partition.topic, "partition": partition.partition, "offset": offset})
+def encoded(partition: TopicPartition, offset: int, ids: Mapping[str, str]) -> bytes:
+    """Return the value of a key; ``ids`` are those of the topics."""
+    value: dict[str, Any] = {"topic": partition.topic, "partition": partition.partition, "offset": offset}
+    if partition.topic in ids:
+        value["topic_id"] = ids[partition.topic]
+    return orjson.dumps(value)
 
 
-def decoded(key: bytes, value: bytes | None) -> int | None:
+def decoded(key: bytes, value: bytes | None) -> StoredOffset | None:
     """Return the offset in the value of a key; ``None`` if there is no value."""
     if value is None:
         return None
     try:
-        found: Any = orjson.loads(value)["offset"]
-    except (ValueError, TypeError, KeyError):
-        found = None
-    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+        found: Any = orjson.loads(value)
+        offset, topic_id = found["offset"], found.get("topic_id")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        offset = topic_id = None
+    if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
         shown = key.decode(errors="replace")
         raise ConnectError(f"The key {shown} holds no offset of this connector: delete it, or choose another database.")
-    return found
+    return StoredOffset(offset, topic_id if isinstance(topic_id, str) else None)
 
 
 class StoredOffsets:
@@ -82,53 +96,47 @@ class StoredOffsets:
     def __init__(self, keys: OffsetKeys) -> None:
         self.keys = keys
 
-    def read(self, client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+    def read(self, client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, StoredOffset | None]:
         """Return the next offset of each partition, or ``None``."""
         wanted = list(partitions)
-        return {
-            partition: decoded(self.keys.offset(partition), value)
-            for partition, value in zip(wanted, self._values(client, map(self.keys.offset, wanted)), strict=True)
-        }
+        keys = [self.keys.key(partition) for partition in wanted]
+        values = _values(client, keys)
+        return {tp: decoded(key, value) for tp, key, value in zip(wanted, keys, values, strict=True)}
 
-    def topic_ids(self, client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str | None]:
-        """Return the id of the topic that each stored offset is of, or ``None`` if it is not stored."""
-        wanted = list(partitions)
-        found = self._values(client, map(self.keys.topic_id, wanted))
-        return {
-            partition: None if value is None else value.decode(errors="replace")
-            for partition, value in zip(wanted, found, strict=True)
+    def take_over(self, client: Client, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Make the offsets of the Java connector those of this one; return the partitions that it had any of."""
+        keys = [self.keys.java_key(partition) for partition in partitions]
+        found = {
+            tp: decoded(key, value) for tp, key, value in zip(partitions, keys, _values(client, keys), strict=True)
         }
+        offsets = {partition: stored.offset for partition, stored in found.items() if stored is not None}
+        if offsets:
+            # The own key first: a kill between the two leaves both, and the own one counts.
+            self.write(client, offsets, {})
+            with told("take over offsets in Redis"):
+                pipe = client.pipeline(transaction=False)
+                for partition in offsets:
+                    pipe.delete(self.keys.java_key(partition))
+                pipe.execute()
+        return list(offsets)
 
-    def write(self, client: Client, offsets: Mapping[TopicPartition, int], ids: Mapping[str, str]) -> None:
-        """Store offsets, and the ids of their topics where they are known."""
+    def write(self, client: Client, offsets: Mapping[TopicPartition, int | None], ids: Mapping[str, str]) -> None:
+        """Store offsets and the ids of their topics; ``None`` deletes one."""
         with told("store offsets in Redis"):
             pipe = client.pipeline(transaction=False)
             for partition, offset in offsets.items():
-                pipe.set(self.keys.offset(partition), encoded(partition, offset))
-                if partition.topic in ids:
-                    pipe.set(self.keys.topic_id(partition), ids[partition.topic])
-            pipe.execute()
-
-    def alter(self, client: Client, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Set offsets that a user wants; ``None`` deletes one."""
-        with told("alter the offsets in Redis"):
-            pipe = client.pipeline(transaction=False)
-            for partition, offset in offsets.items():
-                # Without an id, as it is the user who says that the offset is of today's topic.
-                pipe.delete(self.keys.topic_id(partition))
                 if offset is None:
-                    pipe.delete(self.keys.offset(partition))
+                    pipe.delete(self.keys.key(partition))
                 else:
-                    pipe.set(self.keys.offset(partition), encoded(partition, offset))
+                    pipe.set(self.keys.key(partition), encoded(partition, offset, ids))
             pipe.execute()
 
-    @staticmethod
-    def _values(client: Client, keys: Iterable[bytes]) -> list[bytes | None]:
-        wanted = list(keys)
-        if not wanted:
-            return []
-        with told("read offsets from Redis"):
-            pipe = client.pipeline(transaction=False)
-            for key in wanted:
-                pipe.get(key)
-            return list(pipe.execute())
+
+def _values(client: Client, keys: Sequence[bytes]) -> list[bytes | None]:
+    if not keys:
+        return []
+    with told("read offsets from Redis"):
+        pipe = client.pipeline(transaction=False)
+        for key in keys:
+            pipe.get(key)
+        return list(pipe.execute())

@@ -17,7 +17,7 @@ from connectors.redis.cache_config import RedisCacheSinkConfig
 from connectors.redis.checks import module_problem
 from connectors.redis.commands import Command, RecordWriter
 from connectors.redis.failures import Kind, code_of, failure, kind_of, told
-from connectors.redis.offsets import OffsetKeys, StoredOffsets, decoded, encoded
+from connectors.redis.offsets import OffsetKeys, StoredOffset, StoredOffsets, decoded, encoded
 from connectors.redis.positions import Positions
 from connectors.redis.server import Client
 from connectors.redis.sink_config import RedisSinkConfig
@@ -56,11 +56,9 @@ class WritingTask(SinkTask[C], Generic[C]):
     def start(self) -> None:
         self._writing = self.config.writing
         self._writer = RecordWriter(self._writing)
-        tagged = self._writer.collection if self._writing.is_offset_tagged else None
-        self._stored = StoredOffsets(OffsetKeys(self._writing.offset_prefix, tagged))
+        self._stored = StoredOffsets(_offset_keys(self.config))
         self._positions = Positions(self._writing.refills)
         self._ids: dict[str, str] = {}
-        self._named: set[TopicPartition] = set()
         self._client: Client | None = None
         self._is_unsettled = False
 
@@ -90,19 +88,17 @@ class WritingTask(SinkTask[C], Generic[C]):
         if not self._writing.keeps_offsets or not offsets:
             return offsets
         with self._talking():
-            backs = self._positions.lost(self._stored.read(self._connected(), offsets))
+            backs = self._positions.lost(_plain(self._stored.read(self._connected(), offsets)))
             self._go_back(backs)
             kept = {partition: offset for partition, offset in offsets.items() if partition not in backs}
             if not self._writing.is_exact:
-                self._stored.write(self._connected(), kept, self._new_ids(kept))
-                self._named |= kept.keys()
+                self._stored.write(self._connected(), kept, self._ids)
                 self._positions.wrote(kept)
         crash_point("redis-sink-before-commit")
         return kept
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         self._positions.forget(partitions)
-        self._named -= set(partitions)
 
     def stop(self) -> None:
         if (client := getattr(self, "_client", None)) is not None:
@@ -134,26 +130,25 @@ class WritingTask(SinkTask[C], Generic[C]):
     def _read(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int | None]:
         """Return the offsets in Redis, having deleted those of earlier topics of the same names."""
         client = self._connected()
-        ids = self._stored.topic_ids(client, partitions)
+        found = self._stored.read(client, partitions)
+        missing = [partition for partition, stored in found.items() if stored is None]
+        if missing and (taken := self._stored.take_over(client, missing)):
+            _log.info("Continuing from the offsets of the Java connector: %s", _shown(taken))
+            found |= self._stored.read(client, taken)
         earlier = [
             partition
-            for partition, found in ids.items()
-            if found is not None and self._ids.get(partition.topic, found) != found
+            for partition, stored in found.items()
+            if stored is not None and stored.topic_id not in (None, self._ids.get(partition.topic, stored.topic_id))
         ]
         if earlier:
             _log.warning("%s: the topic was created anew, and is written from its beginning", _shown(earlier))
-            self._stored.alter(client, dict.fromkeys(earlier))
-        return self._stored.read(client, partitions)
+            self._stored.write(client, dict.fromkeys(earlier), {})
+        return _plain(found) | dict.fromkeys(earlier)
 
     def _go_back(self, backs: Mapping[TopicPartition, int]) -> None:
         if backs:
             _log.warning("Redis does not have all that was written. Going back: %s", _shown_offsets(backs))
             self.context.offset(backs)
-
-    def _new_ids(self, partitions: Collection[TopicPartition]) -> dict[str, str]:
-        """Return the ids of the topics whose id is not stored yet."""
-        topics = {partition.topic for partition in partitions if partition not in self._named}
-        return {topic: self._ids[topic] for topic in topics & self._ids.keys()}
 
     # -- at least once -------------------------------------------------------------------------------------------
 
@@ -198,12 +193,13 @@ class WritingTask(SinkTask[C], Generic[C]):
         if unread := self._positions.unread(partitions):
             # Deletes those of an earlier topic.
             self._read(unread)
-        watched = [keys.offset(partition) for partition in partitions]
+        watched = [keys.key(partition) for partition in partitions]
         try:
             with told("write to Redis"), self._connected().pipeline(transaction=True) as pipe:
                 pipe.watch(*watched)
-                values: list[bytes | None] = pipe.mget(watched)
-                stored = {tp: decoded(key, value) for tp, key, value in zip(partitions, watched, values, strict=True)}
+                values = pipe.execute_command("MGET", *watched)
+                found = {tp: decoded(key, value) for tp, key, value in zip(partitions, watched, values, strict=True)}
+                stored = _plain(found)
                 reached = self._positions.reached(records.origins, records.original_offsets, stored)
                 self._go_back(reached.backs)
                 fresh = records.take(reached.places)
@@ -229,27 +225,20 @@ class WritingTask(SinkTask[C], Generic[C]):
         pipe.multi()
         for _, command in lines:
             pipe.execute_command(*command)
-        self._store(pipe, ends)
+        for partition, end in ends.items():
+            pipe.set(self._stored.keys.key(partition), encoded(partition, end, self._ids))
         crash_point("redis-sink-before-exec")
         answers = pipe.execute(raise_on_error=False)
         crash_point("redis-sink-after-exec")
         self._positions.wrote(ends)
-        self._named |= ends.keys()
         self._undo_if_refused(lines, answers, {tp: stored.get(tp) for tp in ends})
         self._wait_after_transaction(ends)
         return []
 
-    def _store(self, pipe: Any, ends: Mapping[TopicPartition, int]) -> None:
-        ids = self._new_ids(ends)
-        for partition, end in ends.items():
-            pipe.set(self._stored.keys.offset(partition), encoded(partition, end))
-            if partition.topic in ids:
-                pipe.set(self._stored.keys.topic_id(partition), ids[partition.topic])
-
     def _check_type(self, pipe: Any, topic: str) -> None:
         """See that the collection can be written: a transaction does not undo what it did beside a failure."""
         key = self._writer.collection(topic)
-        found = pipe.type(key).decode()
+        found = pipe.execute_command("TYPE", key).decode()
         if found not in ("none", self._writing.structure.redis_type):
             raise ConnectError(
                 f"The key {key.decode(errors='replace')} is a {found}, to which {self._writing.structure} cannot "
@@ -266,7 +255,7 @@ class WritingTask(SinkTask[C], Generic[C]):
         same."""
         for _, answer in zip(lines, answers, strict=False):
             if isinstance(answer, Exception):
-                self._stored.alter(self._connected(), before)
+                self._stored.write(self._connected(), before, self._ids)
                 raise failure(answer, "write to Redis") or answer
 
     def _wait_after_transaction(self, ends: Mapping[TopicPartition, int]) -> None:
@@ -277,7 +266,7 @@ class WritingTask(SinkTask[C], Generic[C]):
         with told("write to Redis"):
             pipe = self._connected().pipeline(transaction=False)
             for partition, end in ends.items():
-                pipe.set(self._stored.keys.offset(partition), encoded(partition, end))
+                pipe.set(self._stored.keys.key(partition), encoded(partition, end, self._ids))
             pipe.execute_command("WAIT", self._writing.wait_replicas, self._writing.wait_ms)
             answers = pipe.execute()
         self._check_replicas(answers[-1])
@@ -328,6 +317,16 @@ class WritingTask(SinkTask[C], Generic[C]):
             reporter.report(record, error)
 
 
+def _offset_keys(config: RedisSinkConfig | RedisCacheSinkConfig) -> OffsetKeys:
+    writing = config.writing
+    tagged = RecordWriter(writing).collection if writing.is_offset_tagged else None
+    return OffsetKeys(str(config.originals.get("name") or ""), writing.java_offset_prefix, tagged)
+
+
+def _plain(stored: Mapping[TopicPartition, StoredOffset | None]) -> dict[TopicPartition, int | None]:
+    return {partition: None if each is None else each.offset for partition, each in stored.items()}
+
+
 def _shown(partitions: Collection[TopicPartition]) -> str:
     return ", ".join(f"{partition.topic}-{partition.partition}" for partition in sorted(partitions))
 
@@ -354,10 +353,12 @@ def _alter(config: RedisSinkConfig | RedisCacheSinkConfig, offsets: Mapping[Topi
     """Alter the offsets in Redis, which are those that count."""
     writing = config.writing
     if writing.keeps_offsets:
-        tagged = RecordWriter(writing).collection if writing.is_offset_tagged else None
         client = config.client()
         try:
-            StoredOffsets(OffsetKeys(writing.offset_prefix, tagged)).alter(client, offsets)
+            # Without ids, as it is the user who says that the offsets are of today's topics.
+            stored = StoredOffsets(_offset_keys(config))
+            stored.take_over(client, list(offsets))
+            stored.write(client, offsets, {})
         finally:
             client.close()
     return True

@@ -104,7 +104,7 @@ class Writing:
     json_path: str = "$"
     is_exact: bool = False
     """Whether records are written in one transaction with their offsets."""
-    offset_prefix: str = "com.redis.kafka.connect.sink.offset."
+    java_offset_prefix: str = "com.redis.kafka.connect.sink.offset."
     is_offset_tagged: bool = False
     """Whether the keys of offsets lie in the slot of the collection."""
     keeps_offsets: bool = True

@@ -55,6 +55,7 @@ class TestRedisSink(_SinkTests):
         return read
 
 
+@pytest.mark.thorough
 class TestRedisCacheSink(_SinkTests):
     """Strings under the keys of jcustenborder's connector."""
 
