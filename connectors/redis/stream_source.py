@@ -68,6 +68,7 @@ class RedisStreamSourceTask(SourceTask[RedisStreamSourceConfig]):
         self._look_due = 0.0
         self._lag_due = 0.0
         self._lag: int | None = None
+        self._is_at_end = self._has_former = False
         self._deleted = 0
         self._again = 0
         self._safe: list[bytes] = []
@@ -97,6 +98,11 @@ class RedisStreamSourceTask(SourceTask[RedisStreamSourceConfig]):
         except RetriableError as error:
             # They are acknowledged with the next ones.
             _log.warning("%s", error)
+
+    def drained(self) -> bool:
+        """Return whether all entries were read, also those that former consumers of this task have left."""
+        is_waiting = any(consumer.pending_after is not None for consumer in self._consumers.values())
+        return self._is_at_end and not self._has_former and not is_waiting
 
     def stop(self) -> None:
         """Give up the name, if nothing was read under it that Kafka may not have."""
@@ -144,6 +150,7 @@ class RedisStreamSourceTask(SourceTask[RedisStreamSourceConfig]):
         self._look_around(group)
         block = min(self.config.redis_stream_block, _LONGEST_BLOCK_MS, int(self._server_ms() / 2))
         entries = group.new(self._name, self.config.batch_size, block, keeps=self._is_acknowledging)
+        self._is_at_end = not entries
         crash_point("redis-source-after-read")
         if not entries and not self.config.redis_stream_block:
             self.context.wait(0.1)
@@ -179,6 +186,11 @@ class RedisStreamSourceTask(SourceTask[RedisStreamSourceConfig]):
                 _log.warning("The consumer %s has left %d entries behind: reading them", state.name, state.pending)
                 self._know(group, consumer)
                 consumer.pending_after = FIRST
+        self._has_former = any(
+            state.pending > len(self._consumers[state.name].unacknowledged) if state.name in self._consumers else True
+            for state in states
+            if state.pending and state.name != self._name and is_of(self._base, state.name)
+        )
         for state in states:
             is_former = state.name != self._name and is_of(self._base, state.name)
             if is_former and not state.pending and state.idle_ms >= unused_ms:

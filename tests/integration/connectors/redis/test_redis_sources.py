@@ -103,6 +103,15 @@ def test_at_most_once_nothing_is_pending(redis: RedisServer, client: Redis) -> N
     assert client.xpending("s", GROUP)["pending"] == 0
 
 
+def test_a_stream_is_drained_once_former_consumers_are_as_well(redis: RedisServer, client: Redis) -> None:
+    for number in range(4):
+        client.xadd("s", {"n": str(number)})
+    client.xgroup_create("s", GROUP, "0")
+    client.xreadgroup(GROUP, "consumer-0", {"s": ">"}, count=2)
+    found = run_source(RedisStreamSourceConnector, stream_props(redis))
+    assert sorted(bodies(found)) == ["0", "1", "2", "3"]
+
+
 def test_several_tasks_share_a_stream(redis: RedisServer, client: Redis) -> None:
     for number in range(40):
         client.xadd("s", {"n": str(number)})
