@@ -1,10 +1,10 @@
 """Measures how fast the Redis connectors move records, compared with the bare client on the same server.
 
-``python bench/redis_rates.py [RECORDS]``: records of six fields on a topic become strings, hashes and entries of a stream (at
-least once, and exactly once), and the entries of a stream are published. The ceilings are redis-py's: pipelines of as
-many commands whose arguments are in memory, and reads of a consumer group that are acknowledged. The server forgets its
-data with its process: its disk is not what is measured. CPU seconds are those of the worker, including its start, whose
-cost is that of a run with few records.
+``python bench/redis_rates.py [RECORDS]``: records of six fields on a topic become strings, hashes and entries of a
+stream (at least once, and exactly once), and the entries of a stream are published. The ceilings are redis-py's:
+pipelines of as many commands whose arguments are in memory, and reads of a consumer group that are acknowledged. The
+server forgets its data with its process: its disk is not what is measured. CPU seconds are those of the worker,
+including its start, whose cost is that of a run with few records.
 """
 
 from __future__ import annotations

@@ -26,13 +26,17 @@ _UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, 
 class Client(Protocol):
     """What the connectors need of the library's clients."""
 
-    def execute_command(self, *command: Any) -> Any: ...
+    def execute_command(self, *command: Any) -> Any:
+        """Send a command, and return the answer."""
 
-    def pipeline(self, transaction: bool) -> Any: ...
+    def pipeline(self, transaction: bool) -> Any:
+        """Return a pipeline, or a transaction."""
 
-    def set_response_callback(self, command: str, callback: Callable[..., Any]) -> None: ...
+    def set_response_callback(self, command: str, callback: Callable[..., Any]) -> None:
+        """Set what reads the answers to a command."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection."""
 
 
 class UnusableUriError(Exception):

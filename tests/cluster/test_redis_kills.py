@@ -15,6 +15,7 @@ import pytest
 from redis.exceptions import RedisError
 
 from equipment.brokers.topics import create_topic
+from equipment.proofs import thorough
 from equipment.servers.redis import RedisServer, redis_server
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster
@@ -147,11 +148,18 @@ class Pipeline:
             )
 
 
-@pytest.fixture
-def pipeline(cluster: Callable[..., Cluster], own_redis: RedisServer, topic: str, bootstrap: str) -> Iterator[Pipeline]:
+@pytest.fixture(params=["durable", *thorough("forgetful")])
+def pipeline(
+    cluster: Callable[..., Cluster],
+    own_redis: RedisServer,
+    topic: str,
+    bootstrap: str,
+    request: pytest.FixtureRequest,
+) -> Iterator[Pipeline]:
     workers = cluster(1, exactly_once_source_support="enabled").start()
     create_topic(bootstrap, topic, partitions=2)
-    with redis_server() as target:
+    # A server that keeps nothing is empty when it comes back, and is filled again.
+    with redis_server(*(("--appendonly", "no") if request.param == "forgetful" else ())) as target:
         made = Pipeline(workers, own_redis, target, topic)
         made.start()
         yield made
