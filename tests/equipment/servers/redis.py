@@ -22,10 +22,11 @@ from equipment.ports import own_port
 from equipment.servers.packages import unpacked
 from equipment.waiting import wait_until
 
-__all__ = ["PASSWORD", "RedisServer", "redis_cluster", "redis_program", "redis_server", "sentinel"]
+__all__ = ["PASSWORD", "RedisServer", "redis_cluster", "redis_program", "redis_server", "sentinel", "valkey_program"]
 
 PASSWORD: Final = "t0p/s&cret"
 
+_VALKEY_SUITE: Final = "trixie"
 _READY_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.02
 _SET_PARENT_DEATH_SIGNAL: Final = 1
@@ -40,12 +41,24 @@ def redis_program(name: str = "redis-server") -> tuple[str, dict[str, str]]:
     return str(root / "usr/bin" / name), {**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, libraries))}
 
 
-class RedisServer:
-    """A server that can be killed, frozen and started again."""
+def valkey_program() -> tuple[Sequence[str], dict[str, str]]:
+    """Return the command of Valkey, fetched from the Debian release that has it, and its environment.
 
-    def __init__(self, folder: Path, *options: str, password: str | None = None, port: int | None = None) -> None:
-        self.port = own_port() if port is None else port
+    It runs with the C library that came with it. A ``ConnectError`` says why it cannot be had.
+    """
+    root = unpacked("valkey-server", "valkey-tools", suite=_VALKEY_SUITE)
+    loader = next(root.glob("usr/lib*/ld-linux-*.so.*"))
+    libraries = next(root.glob("usr/lib/*-linux-gnu"))
+    return (str(loader), "--library-path", str(libraries), str(root / "usr/bin/valkey-server")), dict(os.environ)
+
+
+class RedisServer:
+    """A server, of Redis or Valkey, that can be killed, frozen and started again."""
+
+    def __init__(self, folder: Path, *options: str, password: str | None = None, is_valkey: bool = False) -> None:
+        self.port = own_port()
         self.password = password
+        self._is_valkey = is_valkey
         self._folder = folder
         self._options: list[str] = [*options, *(("--requirepass", password) if password else ())]
         self._process: subprocess.Popen[bytes] | None = None
@@ -63,9 +76,13 @@ class RedisServer:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        program, environ = redis_program()
+        if self._is_valkey:
+            program, environ = valkey_program()
+        else:
+            found, environ = redis_program()
+            program = (found,)
         command = [
-            *(program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)),
+            *(*program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)),
             *("--daemonize", "no", "--save", "", "--logfile", str(self._folder / "log"), "--databases", "16"),
             *self._options,
         ]
@@ -120,10 +137,10 @@ DURABLE: Final = ("--appendonly", "yes", "--appendfsync", "always")
 
 
 @contextmanager
-def redis_server(*options: str, password: str | None = None) -> Iterator[RedisServer]:
+def redis_server(*options: str, password: str | None = None, is_valkey: bool = False) -> Iterator[RedisServer]:
     """Run a server of one's own, and remove its data at the end."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-redis-", dir="/tmp"))
-    server = RedisServer(folder, *(options or DURABLE), password=password)
+    server = RedisServer(folder, *(options or DURABLE), password=password, is_valkey=is_valkey)
     try:
         server.start()
         yield server

@@ -13,13 +13,19 @@ from redis.cluster import RedisCluster
 
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, RetriableError
-from connect.testing import run_sink
+from connect.testing import run_sink, run_source
 from connect.testing.samples import sink_records
 from connect.testing.sink_run import SinkTaskRun, TopicLog
-from connectors.redis import RedisCacheSinkConnector, RedisSinkConfig, RedisSinkConnector, RedisSinkTask
+from connectors.redis import (
+    RedisCacheSinkConnector,
+    RedisSinkConfig,
+    RedisSinkConnector,
+    RedisSinkTask,
+    RedisStreamSourceConnector,
+)
 from equipment.brokers.certificates import Authority
 from equipment.ports import own_port
-from equipment.servers.redis import PASSWORD, RedisServer, redis_cluster, redis_server, sentinel
+from equipment.servers.redis import PASSWORD, RedisServer, redis_cluster, redis_server, sentinel, valkey_program
 from equipment.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -295,6 +301,24 @@ def test_a_cluster() -> None:
             assert [fields["a"] for _, fields in client.xrange("entries")] == [str(number) for number in range(20)]
         with pytest.raises(ConnectError, match=r"set redis\.cluster=true"):
             run_sink(RedisSinkConnector, {"redis.uri": nodes[0].uri, "redis.type": "STRING"}, records(values))
+
+
+@pytest.mark.thorough
+def test_valkey() -> None:
+    try:
+        valkey_program()
+    except ConnectError as error:
+        pytest.skip(f"no Valkey here: {error}")
+    with redis_server(is_valkey=True) as server, server.client() as client:
+        props = {"name": "valkey", "redis.uri": server.uri}
+        entries = records([{"a": number} for number in range(20)], topic="entries")
+        run_sink(RedisSinkConnector, props, entries, batch_size=3)
+        run_sink(RedisSinkConnector, {**props, "name": "hashes", "redis.type": "HASH", "redis.key.ttl": "100"}, entries)
+        assert (client.xlen("entries"), client.hget("entries:k7", "a")) == (20, "7")
+        stream = {"redis.uri": server.uri, "redis.stream.name": "entries", "redis.stream.block": "10"}
+        found = run_source(RedisStreamSourceConnector, stream)
+        assert [record.value["body"]["a"] for record in found] == [str(number) for number in range(20)]
+        assert client.info("server")["server_name"] == "valkey"
 
 
 _PUBLIC: Sequence[tuple[Mapping[str, str], Any, str]] = [
