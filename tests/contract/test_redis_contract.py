@@ -21,6 +21,7 @@ from connectors.redis import (
     RedisStreamSourceConfig,
     RedisStreamSourceConnector,
 )
+from equipment.proofs import thorough_stories
 from equipment.servers.redis import RedisServer
 
 
@@ -37,6 +38,7 @@ class _SinkTests(SinkConnectorTests):
         return redis.down()
 
 
+@thorough_stories("test_nothing_is_lost_when_it_is_killed")
 class TestRedisSink(_SinkTests):
     """Strings, at least once."""
 
@@ -113,7 +115,7 @@ class _Feeder:
 
     def close(self) -> None:
         self._end.set()
-        self._thread.join(30)
+        self._thread.join(120)
 
     def _feed(self) -> None:
         with self._server.client() as client:

@@ -107,6 +107,6 @@ def test_entries_are_published_once_and_acknowledged(point: str, redis: RedisSer
         # What Kafka has is what was stored.
         ends = [line[1]["offset"] for line in lines if isinstance(line, list)]
         kept = [fields["n"] for key, fields in client.xrange("s") if ends and key <= ends[-1]]
-        found = run_source(RedisStreamSourceConnector, props, offsets=offsets)
+        found = run_source(RedisStreamSourceConnector, props, offsets=offsets, timeout=_SECONDS)
         assert kept + sorted((record.value["body"]["n"] for record in found), key=int) == [str(n) for n in range(12)]
         assert client.xpending("s", "kafka-consumer-group")["pending"] == 0

@@ -84,9 +84,9 @@ def test_streams_are_kept_short(sink: Sink, client: Redis) -> None:
 def test_messages(sink: Sink, redis: RedisServer) -> None:
     with redis.client() as listening, listening.pubsub() as heard:
         heard.subscribe("orders")
-        assert heard.get_message(timeout=30) is not None
+        assert heard.get_message(timeout=120) is not None
         sink(records(["one", "two"]), redis_type="PUBSUB")
-        assert [heard.get_message(timeout=30)["data"] for _ in range(2)] == ["one", "two"]
+        assert [heard.get_message(timeout=120)["data"] for _ in range(2)] == ["one", "two"]
         assert not listening.keys("com.redis*")
 
 
@@ -225,7 +225,7 @@ def test_replicas_that_are_missing_are_waited_for(redis: RedisServer, client: Re
         run = run_of(redis, given, redis_wait_replicas="1", redis_wait_timeout="20", redis_multiexec=multiexec)
         with redis_server("--replicaof", "127.0.0.1", str(redis.port)) as replica:
             with replica.client() as other:
-                wait_until("the replica has all", lambda: other.info("replication")["master_link_status"] == "up")
+                wait_until("the replica has all", lambda: other.info("replication")["master_link_status"] == "up", 120)
             replica.freeze()
             with pytest.raises(RetriableError, match="Only 0 of"):
                 run.task.put(SinkBatch.from_records(given)[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from redis import Redis
 
 from connect.data import SourceRecord
 from connect.errors import ConnectError, RetriableError
-from connect.testing import run_source
+from connect.testing import run_source as run_source_within
 from connect.testing.offsets import StoredOffsets
 from connect.testing.source_run import running_source
 from connectors.redis import (
@@ -24,6 +25,8 @@ from equipment.waiting import wait_until
 pytestmark = pytest.mark.integration
 
 GROUP = "kafka-consumer-group"
+PATIENCE = 120.0
+run_source = partial(run_source_within, timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def bodies(found: list[SourceRecord]) -> list[str]:
 def polled(task: Any) -> list[SourceRecord]:
     """Poll until there are records: what is pending is asked for first."""
     found: list[SourceRecord] = []
-    wait_until("there are records", lambda: found.extend(task.poll() or []) or found)
+    wait_until("there are records", lambda: found.extend(task.poll() or []) or found, PATIENCE)
     return found
 
 
@@ -188,12 +191,12 @@ def test_changes_of_keys(mode: str, redis: RedisServer, client: Redis) -> None:
             return set(keys) <= {record.key for record in found}
 
         if mode == "LIVE":
-            wait_until("the key is there", lambda: has("k:before"))
+            wait_until("the key is there", lambda: has("k:before"), PATIENCE)
         else:
             task.poll()
         client.set("k:after", "2")
         client.set("other", "3")
-        wait_until("the change is there", lambda: has("k:after"))
+        wait_until("the change is there", lambda: has("k:after"), PATIENCE)
         client.delete("k:after")
         wait_until(
             "the deletion is there",
@@ -210,11 +213,11 @@ def test_a_connection_that_broke_is_followed_by_a_scan(redis: RedisServer, clien
     with running_source(RedisKeysSourceConnector, {"redis.uri": redis.uri}, StoredOffsets()) as (task,):
         task.poll()
         client.set("k", "1")
-        wait_until("the key is there", lambda: "k" in {record.key for record in task.poll()})
+        wait_until("the key is there", lambda: "k" in {record.key for record in task.poll()}, PATIENCE)
         with redis.down(), pytest.raises(RetriableError):
             task.task.poll()
         client.config_set("notify-keyspace-events", "KEA")
-        wait_until("it is there again", lambda: "k" in {record.key for record in task.poll()})
+        wait_until("it is there again", lambda: "k" in {record.key for record in task.poll()}, PATIENCE)
         gaps = {measured.name: measured.value for measured in task.task.measurements()}["redis_key_gaps_total"]
         assert gaps == 1
 

@@ -170,3 +170,39 @@ def test_offsets_lie_in_the_slot_of_the_collection(collection: bytes, tag: bytes
 def test_a_collection_whose_slot_has_no_other_key_is_refused() -> None:
     with pytest.raises(ConnectError, match=r"choose another redis\.key"):
         OffsetKeys("c", "p.", lambda _: b"a}b").key(TopicPartition("orders", 3))
+
+
+@pytest.mark.parametrize(
+    ("config", "props"),
+    [
+        (RedisSinkConfig, {"redis.uri": "redis://redis:6379", "redis.type": "JSON", "redis.command": "JSONSET"}),
+        (RedisSinkConfig, {"redis.uri": "redis://redis:6379", "redis.key": "${topic}", "redis.command": "JSONSET"}),
+        (
+            RedisSinkConfig,
+            {
+                "redis.cluster": "false",
+                "redis.host": "redis",
+                "redis.password": "*****",
+                "redis.command": "JSONSET",
+                "redis.server.mode": "Standalone",
+                "redis.database": "0",
+                "redis.timeout": "60",
+            },
+        ),
+        (RedisSinkConfig, {"redis.uri": "redis://redis:6379", "redis.type": "JSON", "redis.keyspace": "diament"}),
+        (RedisCacheSinkConfig, {"redis.hosts": "redis:6379", "tasks.max": "1", "topics": "users"}),
+        (RedisCacheSinkConfig, {"redis.hosts": "redis-master:6379", "redis.type": "kv", "redis.database": "0"}),
+        (RedisCacheSinkConfig, {"redis.hosts": "redis-uri:6379", "redis.cluster.enabled": "false"}),
+        (RedisCacheSinkConfig, {}),
+        (
+            RedisStreamSourceConfig,
+            {"redis.uri": "redis://redis:6379", "redis.stream.name": "mystream", "topic": "mystream"},
+        ),
+        (
+            RedisKeysSourceConfig,
+            {"redis.uri": "redis://redis:6379", "redis.keys.pattern": "mykey:*", "topic": "mykeys"},
+        ),
+    ],
+)
+def test_configurations_of_public_repositories(config: type[Config], props: Mapping[str, str]) -> None:
+    assert config.parse(props).originals == props
