@@ -15,6 +15,7 @@ __all__ = ["Entry", "MissingGroupError", "StreamGroup"]
 Entry: TypeAlias = tuple[bytes, Sequence[bytes] | None]
 """The id of an entry, and its names and values one after the other; ``None`` if it was deleted meanwhile."""
 
+_NO_KEY: Final = "no such key"
 _MOST_ACKNOWLEDGED: Final = 1000
 
 
@@ -63,13 +64,7 @@ class StreamGroup:
             options.append("NOACK")
         command = ("XREADGROUP", "GROUP", self._group, consumer, *options, "STREAMS", self._stream, after)
         with told(f"read the stream {self._stream}"):
-            try:
-                answer = self._client.execute_command(*command)
-            except Exception as error:
-                if code_of(error) == "NOGROUP":
-                    text = f"The stream {self._stream} or its consumer group {self._group} is gone"
-                    raise MissingGroupError(f"{text}; it is created again.", 0.1) from error
-                raise
+            answer = self._of_group(*command)
         if not answer:
             return ()
         ((_, entries),) = answer
@@ -91,7 +86,7 @@ class StreamGroup:
             try:
                 found = _pairs(self._client.execute_command("XINFO STREAM", self._stream))
             except ResponseError as error:
-                if "no such key" in str(error):
+                if _NO_KEY in str(error):
                     return None
                 raise
         return parsed_id(found["last-generated-id"])
@@ -117,6 +112,15 @@ class StreamGroup:
         with told(f"remove the consumer {consumer}"):
             self._client.execute_command("XGROUP DELCONSUMER", self._stream, self._group, consumer)
 
+    def _of_group(self, *command: Any) -> Any:
+        try:
+            return self._client.execute_command(*command)
+        except Exception as error:
+            if code_of(error) != "NOGROUP" and _NO_KEY not in str(error):
+                raise
+            text = f"The stream {self._stream} or its consumer group {self._group} is gone"
+            raise MissingGroupError(f"{text}; it is created again.", 0.1) from error
+
     def _groups(self) -> list[Mapping[str, Any]]:
         from redis.exceptions import ResponseError  # noqa: PLC0415
 
@@ -124,7 +128,7 @@ class StreamGroup:
             try:
                 return [_pairs(each) for each in self._client.execute_command("XINFO GROUPS", self._stream)]
             except ResponseError as error:
-                if "no such key" in str(error):
+                if _NO_KEY in str(error):
                     return []
                 raise
 

@@ -150,6 +150,17 @@ def test_a_group_that_is_gone_is_created_where_all_have_read(redis: RedisServer,
     assert bodies(run_source(RedisStreamSourceConnector, stream_props(redis), offsets=offsets, until=read(1))) == ["2"]
 
 
+def test_a_stream_that_is_deleted_meanwhile_is_read_when_it_is_there_again(redis: RedisServer, client: Redis) -> None:
+    with running_source(RedisStreamSourceConnector, stream_props(redis), StoredOffsets()) as (task,):
+        client.xadd("s", {"n": "1"})
+        wait_until("the entry is there", task.poll, PATIENCE)
+        client.delete("s")
+        with pytest.raises(RetriableError, match="gone"):
+            task.task.poll()
+        client.xadd("s", {"n": "2"})
+        assert bodies(polled(task.task)) == ["2"]
+
+
 def test_a_server_that_does_not_answer_is_asked_again(redis: RedisServer, client: Redis) -> None:
     client.xadd("s", {"n": "1"})
     with running_source(RedisStreamSourceConnector, stream_props(redis), StoredOffsets()) as (task,):
