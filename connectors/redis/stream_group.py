@@ -102,9 +102,7 @@ class StreamGroup:
     def consumers(self) -> list[ConsumerState]:
         """Return the consumers of the group."""
         with told(f"ask about the consumer group {self._group}"):
-            found = [
-                _pairs(each) for each in self._client.execute_command("XINFO CONSUMERS", self._stream, self._group)
-            ]
+            found = [_pairs(each) for each in self._of_group("XINFO CONSUMERS", self._stream, self._group)]
         return [ConsumerState(each["name"], int(each["pending"]), int(each["idle"])) for each in found]
 
     def remove(self, consumer: str) -> None:
