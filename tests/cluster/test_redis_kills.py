@@ -15,12 +15,12 @@ import pytest
 from redis.exceptions import RedisError
 
 from equipment.brokers.topics import create_topic
-from equipment.proofs import thorough
 from equipment.servers.redis import RedisServer, redis_server
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(1800)]
+# The contract, and the crash points of tests/integration, are in `make test`.
+pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.thorough, pytest.mark.timeout(1800)]
 
 KILLS: Final = int(os.environ.get("SLUICE_REDIS_KILLS", "0")) or 3
 VICTIMS: Final = ("worker", "stream server", "source", "sink", "target server", "strings")
@@ -148,7 +148,7 @@ class Pipeline:
             )
 
 
-@pytest.fixture(params=["durable", *thorough("forgetful")])
+@pytest.fixture(params=["durable", "forgetful"])
 def pipeline(
     cluster: Callable[..., Cluster],
     own_redis: RedisServer,
