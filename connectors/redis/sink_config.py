@@ -63,6 +63,12 @@ class RedisSinkConfig(ConnectionConfig):
         validator=one_of(*COMMANDS, ignore_case=True),
         doc=f"The command that writes a record: {', '.join(COMMANDS)}. By default redis.type says, or XADD.",
     )
+    redis_push_direction: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=one_of("LEFT", "RIGHT", ignore_case=True),
+        doc="For redis.type=LIST: to which end of the list items are pushed. By default to the right one.",
+    )
     redis_key: str = option(
         default="${topic}",
         importance=MEDIUM,
@@ -162,7 +168,17 @@ class RedisSinkConfig(ConnectionConfig):
         """What records become."""
         if self.redis_command:
             return COMMANDS[self.redis_command.strip().upper()]
-        return TYPES[self.redis_type.strip().upper()] if self.redis_type else _DEFAULT
+        if self._pushes_left and self._named_type is Structure.RPUSH:
+            return Structure.LPUSH
+        return self._named_type or _DEFAULT
+
+    @property
+    def _pushes_left(self) -> bool:
+        return (self.redis_push_direction or "").strip().upper() == "LEFT"
+
+    @property
+    def _named_type(self) -> Structure | None:
+        return TYPES[self.redis_type.strip().upper()] if self.redis_type else None
 
     @property
     def writing(self) -> Writing:
@@ -208,6 +224,12 @@ class RedisSinkConfig(ConnectionConfig):
                 *("redis.keyspace", "redis.key"),
             )
         structure = self.structure
+        pushed = {True: Structure.LPUSH, False: Structure.RPUSH}[self._pushes_left]
+        if self.redis_push_direction and structure is not pushed:
+            key = "redis.push.direction"
+            yield ConfigRuleError(
+                f"{key}={self.redis_push_direction} requires redis.type=LIST: remove one of them.", key
+            )
         if structure.is_collection and not self._keyspace:
             yield ConfigRuleError(
                 f"{structure} writes all records to one key: set redis.key, such as ${{topic}}.", "redis.key"

@@ -85,6 +85,8 @@ def test_keys_override_the_uri() -> None:
         ({"redis.type": "JSON", "redis.command": "JSONSET"}, "JSONSET"),
         ({"redis.command": "SET"}, "SET"),
         ({"redis.type": "SET"}, "SADD"),
+        ({"redis.type": "LIST"}, "RPUSH"),
+        ({"redis.type": "LIST", "redis.push.direction": "LEFT"}, "LPUSH"),
     ],
 )
 def test_structures(props: Mapping[str, str], structure: str) -> None:
@@ -111,6 +113,8 @@ def test_transactions(given: Mapping[str, str], is_exact: bool) -> None:
         (RedisSinkConfig, {"redis.type": "JSON", "redis.command": "HSET"}, "redis.type"),
         (RedisSinkConfig, {"redis.key": "a", "redis.keyspace": "b"}, "redis.keyspace"),
         (RedisSinkConfig, {"redis.key": ""}, "redis.key"),
+        (RedisSinkConfig, {"redis.push.direction": "LEFT"}, "redis.push.direction"),
+        (RedisSinkConfig, {"redis.command": "LPUSH", "redis.push.direction": "RIGHT"}, "redis.push.direction"),
         (RedisSinkConfig, {"redis.json.path": "x"}, "redis.json.path"),
         (RedisSinkConfig, {"redis.type": "HASH", "redis.multiexec": "true"}, "redis.multiexec"),
         (RedisSinkConfig, {"redis.type": "HASH", "redis.stream.maxlen": "5"}, "redis.stream.maxlen"),
