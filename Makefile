@@ -16,8 +16,8 @@ EXAMPLES ?= 200
 ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
-BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog json_schema protobuf redis_rates
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills bench density thousand docs docs-test clean
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog json_schema protobuf redis_rates rabbitmq mqtt
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -144,6 +144,16 @@ redis-kills: setup
 object-source-kills: KILLS = 30
 object-source-kills: setup
 	@SLUICE_FILE_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_file_source_kills.py
+
+# RabbitMQ to Kafka, and back: kills the worker and the server in turn, so many times each; the seed is printed.
+rabbitmq-kills: KILLS = 20
+rabbitmq-kills: setup
+	@SLUICE_RABBITMQ_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_rabbitmq_kills.py
+
+# The same with MQTT, at each quality of service that is acknowledged.
+mqtt-kills: KILLS = 20
+mqtt-kills: setup
+	@SLUICE_MQTT_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mqtt_kills.py
 
 # Kills a worker that rsyslog sends to by RELP, and restarts one that it sends to by TCP; the seed is printed.
 syslog-kills: KILLS = 20

@@ -69,6 +69,8 @@ DOORS: Final = {
     "paramiko": ["connect/kits/files/systems/sftp.py"],
     "prometheus_client": ["worker", "rest"],
     "numpy": ["connectors/spark"],
+    "paho": ["connectors/mqtt"],
+    "pika": ["connectors/rabbitmq"],
     "psycopg": ["connect/kits/sql", "connectors/cdc/postgresql"],
     "py4j": ["connectors/spark"],
     "pyarrow": ["connect/data", "connect/kits/files", "connectors", "converters"],
