@@ -17,7 +17,7 @@ from connect.kits.http.messages import NoAnswerError, Request, Response
 from connect.kits.http.retries import Backoff, retry_after
 from connectors.elasticsearch.resources import Resource
 
-__all__ = ["JSON_LINES", "Cluster", "Sign", "is_passing", "refusal"]
+__all__ = ["JSON", "JSON_LINES", "Cluster", "Sign", "is_passing", "refusal"]
 
 JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 JSON_LINES: Final = {"Content-Type": "application/x-ndjson", "Accept": "application/json"}
