@@ -18,11 +18,12 @@ from connect.kits.http.messages import NoAnswerError, Request, Response, TooLarg
 from connect.kits.http.retries import retry_after
 from connect.kits.http.senders import Answered, Senders
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
+from connectors.elasticsearch.checks import CheckedSourceConfig
 from connectors.elasticsearch.cluster import JSON, is_passing, refusal
 from connectors.elasticsearch.indexes import IndexMonitor
 from connectors.elasticsearch.positions import Position, partition_of
 from connectors.elasticsearch.reading import Ask, Hit, IndexReading, Step, TooLarge
-from connectors.elasticsearch.source_config import SearchSourceConfig, SearchTaskConfig
+from connectors.elasticsearch.source_config import SearchTaskConfig
 from connectors.elasticsearch.source_records import MalformedError, RecordMaker
 
 __all__ = ["ElasticsearchSourceConnector", "ElasticsearchSourceTask"]
@@ -36,7 +37,7 @@ _LOOK_S: Final = 0.001
 class _Reader:
     """An index that is being read: the generator of its steps, and when its next round begins."""
 
-    def __init__(self, config: SearchSourceConfig, index: str, offset: Offset | None) -> None:
+    def __init__(self, config: SearchTaskConfig, index: str, offset: Offset | None) -> None:
         self.reading = IndexReading(index, config.selection, Position.from_offset(offset), time.monotonic)
         self.maker = RecordMaker(config, index)
         self.steps = self.reading.steps()
@@ -211,7 +212,7 @@ class ElasticsearchSourceTask(SourceTask[SearchTaskConfig]):
         return error if text == str(error) else ConnectError(text)
 
 
-class ElasticsearchSourceConnector(SourceConnector[SearchSourceConfig]):
+class ElasticsearchSourceConnector(SourceConnector[CheckedSourceConfig]):
     """Reads the documents of indexes, data streams and aliases of Elasticsearch and OpenSearch, and those that come."""
 
     task_class = ElasticsearchSourceTask
@@ -240,12 +241,12 @@ class ElasticsearchSourceConnector(SourceConnector[SearchSourceConfig]):
             self._monitor.stop()
 
     @classmethod
-    def exactly_once_support(cls, config: SearchSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+    def exactly_once_support(cls, config: CheckedSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
         """Supported: a document has one place in the order, from which reading goes on."""
         return ExactlyOnceSupport.SUPPORTED
 
     @classmethod
-    def alter_offsets(cls, config: SearchSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:
+    def alter_offsets(cls, config: CheckedSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:
         """Accept the offsets of indexes, with a value for each field of the cursor."""
         for partition, offset in offsets.items():
             found = json.loads(partition)

@@ -66,17 +66,24 @@ class TestOpenSearchSink(TestElasticsearchSink):
     connector_class = OpenSearchSinkConnector
 
 
+@pytest.fixture(scope="module")
+def indexes(search: SearchServer) -> str:
+    """Two indexes, which all tests of the source read: the beginning of their names."""
+    name = f"contract-{uuid4().hex[:12]}"
+    documents = [{"number": number, "at": number // 3, "name": f"item {number}"} for number in range(11)]
+    write(search, f"{name}-1", documents[:8])
+    write(search, f"{name}-2", documents[8:])
+    return name
+
+
 class TestElasticsearchSource(SourceConnectorTests):
     """Documents by a field that several have in common, and by two fields; with and without schemas."""
 
     connector_class = ElasticsearchSourceConnector
 
     @pytest.fixture(params=["ties", *thorough("two fields", "schemas", "pattern")])
-    def props(self, search: SearchServer, request: pytest.FixtureRequest) -> Mapping[str, str]:
-        name = f"contract-{uuid4().hex[:12]}"
-        documents = [{"number": number, "at": number // 3, "name": f"item {number}"} for number in range(11)]
-        write(search, f"{name}-1", documents[:8])
-        write(search, f"{name}-2", documents[8:])
+    def props(self, search: SearchServer, indexes: str, request: pytest.FixtureRequest) -> Mapping[str, str]:
+        name = indexes
         common = {
             "name": "documents",
             "connection.url": search.url,
@@ -102,9 +109,8 @@ class TestElasticsearchSource(SourceConnectorTests):
 def write(search: SearchServer, index: str, documents: Sequence[Mapping[str, Any]]) -> None:
     """Index documents with ids that are not in the order of their numbers, in two shards."""
     search.ask("PUT", f"/{index}", {"settings": {"number_of_shards": 2, "number_of_replicas": 0}})
-    for document in documents:
-        search.ask("PUT", f"/{index}/_doc/{document['number'] * 7 % 11}", document)
-    search.ask("POST", f"/{index}/_refresh")
+    lines = [line for each in documents for line in ({"index": {"_id": str(each["number"] * 7 % 11)}}, each)]
+    search.bulk(index, lines)
 
 
 @contextmanager
