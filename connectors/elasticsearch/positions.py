@@ -44,6 +44,10 @@ class Position:
         """Return the position that an offset describes. Raises :class:`~connect.errors.ConnectError` for others."""
         if offset is None:
             return cls()
+        if "position" in offset:
+            # That of com.github.dariobalinzo.ElasticSourceConnector: the texts of the fields of the last document.
+            given = (offset["position"], offset.get("position_secondary"))
+            return cls(after=tuple(str(each) for each in given if each is not None))
         cursor, after = _key(offset.get("cursor")), _key(offset.get("after"))
         identity, index = offset.get("id"), offset.get("index")
         if cursor is None or not isinstance(identity, str) or not isinstance(index, str):

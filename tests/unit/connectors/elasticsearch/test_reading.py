@@ -32,7 +32,7 @@ class Index:
         body: Any = ask.body
         found = sorted(self.documents, key=lambda each: each[0], reverse=body["sort"][0]["n"]["order"] == "desc")
         if "search_after" in body:
-            found = [each for each in found if each[0] > body["search_after"][0]]
+            found = [each for each in found if each[0] > int(body["search_after"][0])]
         if body["size"] > self.limit:
             return TooLarge("its answer is larger than 5 bytes")
         hits = [
@@ -198,9 +198,19 @@ def test_a_missing_index_is_awaited_unless_the_run_is_to_end() -> None:
         next(rounds(reading(awaits_indexes=False), Missing()))
 
 
+def test_offsets_of_the_java_source_are_continued() -> None:
+    position = Position.from_offset({"position": "1"})
+    made = rounds(reading(position), index := Index(*TIES))
+    assert ids(next(made)) == ["b", "d", "e", "f"]
+    first = next(ask for ask in index.asked if "search_after" in str(ask.body))
+    assert isinstance(first.body, dict)
+    assert first.body["search_after"] == ["1"]
+    assert Position.from_offset({"position": "1", "position_secondary": "x"}).after == ("1", "x")
+
+
 def test_offsets_of_others_are_refused() -> None:
     for offset in (
-        {"position": "7"},
+        {"id": "7"},
         {"cursor": "7", "id": "a", "index": "i"},
         {"cursor": "[7]", "id": 4, "index": "i"},
     ):
