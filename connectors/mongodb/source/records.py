@@ -26,7 +26,8 @@ _BYTES = Schema.bytes()
 class _Output(Protocol):
     """The form of keys or values. ``decoded`` reads an event once; its parts are given to the other methods."""
 
-    schema: Schema | None
+    @property
+    def schema(self) -> Schema | None: ...
 
     def decoded(self, data: bytes) -> Mapping[str, Any]: ...
 

@@ -75,11 +75,16 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
             self.context.poll_when_readable([], _IDLE_SECONDS)
             return self._heartbeat()
         self._failures = 0
-        if isinstance(self._taken[0], CopiedBatch):
-            return self._copied(self._taken.popleft())
         items: list[Item] = []
-        while self._taken and not isinstance(self._taken[0], CopiedBatch):
-            items.append(self._taken.popleft())
+        while self._taken:
+            first = self._taken.popleft()
+            if not isinstance(first, CopiedBatch):
+                items.append(first)
+            elif not items:
+                return self._copied(first)
+            else:
+                self._taken.appendleft(first)
+                break
         return self._records(items)
 
     def drained(self) -> bool:
@@ -125,7 +130,7 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
         if made is None:
             # One by one, so that what does not fit concerns itself alone.
             count = len(batch.documents)
-            return self._records([Item(batch.event_at(index), batch.offset_at(index)) for index in range(count)])
+            return self._records([Item(batch.event_at(index), dict(batch.offset_at(index))) for index in range(count)])
         self._offset = batch.offset_at(-1)
         self._is_at_end = False
         self._position = position_of(self._offset)
