@@ -128,6 +128,8 @@ class IndexReading:
         self._path = f"/{quote(index, safe='')}"
         self._selection = selection
         self._size = selection.size
+        self._most = MOST_DOCUMENTS
+        """How many documents may be asked for in this round: fewer, once so many were too large."""
         self._clock = clock
         self._tops: deque[tuple[float, Key]] = deque()
         self._point: str | None = None
@@ -154,6 +156,7 @@ class IndexReading:
     # -- a round ---------------------------------------------------------------------------------------------------
 
     def _round(self) -> _Asking:
+        self._most = MOST_DOCUMENTS
         yield from self._opened()
         bound, is_all = yield from self._bound()
         if bound is not None and (self.position.cursor is None or bound >= self.position.cursor):
@@ -224,14 +227,15 @@ class IndexReading:
         return whole, previous
 
     def _grow(self, found: Sequence[Hit]) -> None:
-        if self._size >= MOST_DOCUMENTS:
+        """Ask for more: there are more documents with the same cursor than an answer had."""
+        if self._size >= self._most:
             fields = ",".join(self._selection.fields)
             raise ConnectError(
-                f"{self.index} has more than {MOST_DOCUMENTS - 1} documents with the same {fields}, "
-                f"{list(found[0].cursor)}. Add a field to cursor.field that tells them apart, such as a number that is "
+                f"{self.index} has more documents with the same {fields}, {list(found[0].cursor)}, than can be read at "
+                f"once, {self._most}. Add a field to cursor.field that tells them apart, such as a number that is "
                 f"unique: cursor.field={fields},number."
             )
-        self._size = min(MOST_DOCUMENTS, self._size * 2)
+        self._size = min(self._most, self._size * 2)
 
     def _shrink(self, answer: TooLarge) -> None:
         if self._size <= 2:
@@ -239,6 +243,7 @@ class IndexReading:
                 f"The documents of {self.index} are too large to read two at once: {answer.reason}. Leave fields out "
                 "with fields.exclude."
             )
+        self._most = self._size - 1
         self._size = max(2, self._size // 2)
         _log.info("An answer with documents of %s was too large: asking for %d at once.", self.index, self._size)
 

@@ -114,7 +114,9 @@ def test_more_are_asked_for_where_more_than_fit_have_the_same_cursor() -> None:
 
 def test_too_many_with_the_same_cursor_need_another_field() -> None:
     index = Index(*((5, f"{number:05}") for number in range(10_001)))
-    with pytest.raises(ConnectError, match=r"more than 9999 documents with the same n, \[5\].*cursor\.field=n,number"):
+    with pytest.raises(
+        ConnectError, match=r"more documents with the same n, \[5\], than can be read at once, 10000\. .*=n,number"
+    ):
         next(rounds(reading(size=5000), index))
 
 
@@ -124,6 +126,13 @@ def test_fewer_are_asked_for_where_an_answer_is_too_large() -> None:
     assert ids(next(rounds(reading(size=16), index))) == [str(number) for number in range(9)]
     index.limit = 1
     with pytest.raises(ConnectError, match="too large to read two at once: its answer is larger"):
+        next(rounds(reading(size=16), index))
+
+
+def test_documents_with_the_same_cursor_that_are_too_large_together_need_another_field() -> None:
+    index = Index(*((5, f"{number}") for number in range(9)))
+    index.limit = 4
+    with pytest.raises(ConnectError, match="than can be read at once, [45]"):
         next(rounds(reading(size=16), index))
 
 
