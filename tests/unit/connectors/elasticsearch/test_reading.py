@@ -132,7 +132,7 @@ def test_fewer_are_asked_for_where_an_answer_is_too_large() -> None:
 def test_documents_with_the_same_cursor_that_are_too_large_together_need_another_field() -> None:
     index = Index(*((5, f"{number}") for number in range(9)))
     index.limit = 4
-    with pytest.raises(ConnectError, match="than can be read at once, [45]"):
+    with pytest.raises(ConnectError, match=r"than can be read at once, [45]"):
         next(rounds(reading(size=16), index))
 
 
