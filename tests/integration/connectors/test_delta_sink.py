@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaProtocolError
 
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
@@ -53,8 +54,11 @@ class Sink(LoadedTable):
         return DeltaTable(self.path(name))
 
     def rows(self, table: str | None = None) -> list[dict[str, Any]]:
-        """The rows that the deltalake package reads."""
-        rows: list[dict[str, Any]] = self.table(table).to_pyarrow_table().to_pylist()
+        """The rows that the deltalake package reads, or Spark where columns were widened, which it cannot read."""
+        try:
+            rows: list[dict[str, Any]] = self.table(table).to_pyarrow_table().to_pylist()
+        except DeltaProtocolError:
+            rows = self.sql(f"SELECT * FROM delta.`{self.path(table)}`")
         return sorted(rows, key=lambda row: row["id"])
 
     def files(self) -> list[str]:
