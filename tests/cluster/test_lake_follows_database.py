@@ -119,7 +119,11 @@ class Following:
         self._is_delta = kind == "delta"
         converters = {"key_converter": "JsonConverter", "value_converter": "JsonConverter"}
         self.worker = StandaloneWorker(
-            folder / "worker", broker.bootstrap, **converters, consumer_metadata_max_age_ms="5000"
+            folder / "worker",
+            broker.bootstrap,
+            **converters,
+            consumer_metadata_max_age_ms="5000",
+            connector_spark_config_override_allowlist="spark.databricks.delta.snapshotPartitions",
         )
         more = {**SMALL_SPARK, **(SMALL_DELTA if self._is_delta else {}), "restart.backoff.ms": "100"}
         more |= {"restart.backoff.max.ms": "1000", "restart.limit": "1000"}
@@ -133,7 +137,7 @@ class Following:
         here = {
             "${env:SHOP_PORT}": str(self.database.port),
             "${env:SHOP_PASSWORD}": PASSWORD,
-            "database.user=root": f"database.user={USER}",
+            "database.user=shop": f"database.user={USER}",
             "MariaDbConnector\n": f"{connector}\n",
             "build/mysql-to-lake": str(self._lake),
             "database.include.list=shop": f"database.include.list={self.database.name}",

@@ -22,7 +22,9 @@ from connect.errors import ConfigError, DataError
 from connect.hosts import HostsConfig
 from connect.internals.extras import missing_extra
 from connect.kits.cdc.filters import NameFilter, java_regex_list
+from connect.kits.cdc.notifications import NotificationOptions
 from connect.kits.cdc.options import CdcConfig
+from connect.kits.cdc.signals.channels import SignalOptions
 from connect.kits.mongodb.checks import stream_problems
 from connect.kits.mongodb.client import mongo_client, uri_problems
 from connect.kits.mongodb.extended_json import parse_document
@@ -35,13 +37,9 @@ __all__ = ["CaptureMode", "MongoDbConfig", "SnapshotMode"]
 _INTERNAL: Final = frozenset({"admin", "config", "local"})
 _FILTER: Final = "snapshot.collection.filter.overrides"
 _TRANSFORM: Final = "Remove the key, and change the fields by transformations after ExtractNewDocumentState."
-_NO_SIGNALS: Final = "Signals and incremental snapshots of MongoDB are not supported: remove the key."
 _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
     "field.exclude.list": UnsupportedKey(_TRANSFORM),
     "field.renames": UnsupportedKey(_TRANSFORM),
-    "signal.data.collection": UnsupportedKey(_NO_SIGNALS),
-    "signal.kafka.topic": UnsupportedKey(_NO_SIGNALS),
-    "notification.enabled.channels": UnsupportedKey("Notifications are not sent: remove the key.", ("", "log")),
     "provide.transaction.metadata": UnsupportedKey(
         "Transactions of MongoDB are told by lsid and txnNumber of the source block: remove the key.", ("", "false")
     ),
@@ -60,9 +58,9 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
     ),
     "mongodb.poll.interval.ms": UnsupportedKey("the driver watches the members of the replica set"),
     "mongodb.heartbeat.frequency.ms": UnsupportedKey("the driver watches the members of the replica set"),
-    "signal.enabled.channels": UnsupportedKey("there are no signals", ("", "source")),
-    "signal.poll.interval.ms": UnsupportedKey("there are no signals"),
-    "incremental.snapshot.watermarking.strategy": UnsupportedKey("there are no incremental snapshots"),
+    "incremental.snapshot.watermarking.strategy": UnsupportedKey(
+        "incremental snapshots write nothing", ("", "insert_insert", "insert_delete")
+    ),
     "connection.validation.timeout.ms": UnsupportedKey("mongodb.server.selection.timeout.ms applies"),
 }
 
@@ -87,7 +85,7 @@ class SnapshotMode(StrEnum):
     WHEN_NEEDED = "when_needed"
 
 
-class MongoDbConfig(CdcConfig, HostsConfig):
+class MongoDbConfig(CdcConfig, SignalOptions, NotificationOptions, HostsConfig):
     """What to capture, and how to publish it."""
 
     mongodb_connection_string: Password = option(
@@ -200,7 +198,10 @@ class MongoDbConfig(CdcConfig, HostsConfig):
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for what contradicts itself, and for keys that cannot be honoured."""
-        yield from super().check()
+        yield from CdcConfig.check(self)
+        yield from SignalOptions.check(self)
+        yield from NotificationOptions.check(self)
+        yield from self._signal_errors()
         for key, value, advice in given_keys(_REFUSED, self.originals):
             yield ConfigRuleError(f"{key}={value} is not supported. {advice}", key)
         for kind in ("database", "collection"):
@@ -227,6 +228,20 @@ class MongoDbConfig(CdcConfig, HostsConfig):
         """Yield a warning for each key that has no effect."""
         yield from super().warnings()
         yield from without_effect(_WITHOUT_EFFECT, self.originals)
+
+    def _signal_errors(self) -> Iterator[ConfigError]:
+        name = self.signal_data_collection
+        if not name:
+            return
+        database, _, collection = name.partition(".")
+        if not database or not collection:
+            yield ConfigError("signal.data.collection", name, "Write DATABASE.COLLECTION.")
+        elif self.capture_target and self.capture_target not in (database, name):
+            yield ConfigRuleError(
+                f"The change stream is of {self.capture_target} alone and does not show signal.data.collection={name}: "
+                "choose a wider capture.scope, or send signals by another channel.",
+                "signal.data.collection",
+            )
 
     def _filter_errors(self) -> Iterator[ConfigError]:
         for name in self.snapshot_collection_filter_overrides:

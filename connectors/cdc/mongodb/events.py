@@ -82,7 +82,7 @@ class DocumentEvents:
         schemas = self._schemas(database, collection)
         if not schemas.is_captured:
             return []
-        key = self._key(event["documentKey"]["_id"])
+        key = self.key(event["documentKey"]["_id"])
         value = {
             "before": self._text(event.get("fullDocumentBeforeChange")),
             "after": None if operation == "d" else self._text(event.get("fullDocument")),
@@ -98,7 +98,7 @@ class DocumentEvents:
         return [self._record(schemas, key, value, previous), tombstone]
 
     def read(self, data: bytes, database: str, collection: str, marker: str, offset: Offset) -> SourceRecord:
-        """Return the record of a document that a snapshot has read."""
+        """Return the record of a document that a snapshot has read; ``marker`` is its place, or ``incremental``."""
         now = time.time_ns()
         source = {
             **self._common(database, now // 1_000_000, marker),
@@ -119,7 +119,7 @@ class DocumentEvents:
             "ts_ms": now // 1_000_000,
             "transaction": None,
         }
-        key = self._key(RawBSONDocument(data)["_id"])
+        key = self.key(RawBSONDocument(data)["_id"])
         return self._record(self._schemas(database, collection), key, value, offset)
 
     def _record(
@@ -158,7 +158,8 @@ class DocumentEvents:
         is_captured = self._config.captures(database, collection)
         return _Schemas(self._naming.topic(table), key, envelope, is_captured)
 
-    def _key(self, identity: Any) -> dict[str, str]:
+    def key(self, identity: Any) -> dict[str, str]:
+        """Return the key of a document with this ``_id``."""
         return {"id": self._strict.text(self._strict.decoded(encode({"v": identity}))["v"])}
 
     def _text(self, document: Any) -> str | None:

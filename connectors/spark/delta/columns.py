@@ -152,5 +152,6 @@ def is_widened(there: spark.DataType, wanted: spark.DataType, path: str = "") ->
 
 
 def _has_more_digits(there: spark.DataType, wanted: spark.DataType) -> bool:
-    both = isinstance(there, spark.DecimalType) and isinstance(wanted, spark.DecimalType)
-    return both and there.scale == wanted.scale and there.precision < wanted.precision
+    if not isinstance(there, spark.DecimalType) or not isinstance(wanted, spark.DecimalType):
+        return False
+    return there.scale == wanted.scale and there.precision < wanted.precision

@@ -39,6 +39,13 @@ UPSERT: Final = {
     "write.mode": "upsert",
 }
 """Changes to the rows of keys."""
+FOLLOWING: Final = {
+    **UPSERT,
+    "key.converter.schemas.enable": "true",
+    "value.converter.schemas.enable": "true",
+    "upsert.envelope": "debezium",
+}
+"""Debezium's changes, with their schemas."""
 
 
 class LoadedTable(ABC):
@@ -267,7 +274,7 @@ class UpsertContract:
 
     def test_a_table_follows_the_columns_of_its_source(self, target: LoadedTable) -> None:
         """As an ``ALTER TABLE`` of the source changes them: wider types, more digits, one more, one less."""
-        task = target.task(self._following())
+        task = target.task(FOLLOWING)
         before = {"id": "int32", "n": "int16", "f": "float", "price": _decimal(5), "gone": "string", "name": "string"}
         target.records.produce(
             *_enveloped(before, [(n, {"n": n, "f": 0.5, "price": 250, "gone": "x"}) for n in (1, 2, 3)])
@@ -282,26 +289,21 @@ class UpsertContract:
         assert target.values() == [{"id": 1, **new}, old, {"id": 4, **new}]
         # A later narrower one fits, and what was left out is back.
         target.records.produce(*_enveloped(before, [(3, {"n": 1, "f": 1.5, "price": 100, "gone": "y"})]))
-        target.records.drain(target.task(self._following()))
+        target.records.drain(target.task(FOLLOWING))
         assert target.values()[1] == {"id": 3, "n": 1, "f": 1.5, "price": Decimal("1.00"), "gone": "y"}
 
     def test_rows_are_found_by_one_key_as_long_as_there_is_a_table(self, target: LoadedTable) -> None:
         target.records.produce([{"id": 1, "part": 1}, {"id": 2, "part": 1}], [{"id": 1}, {"id": 2}])
-        plain = {**UPSERT, **self.upsert_props}
-        target.records.drain(target.task(plain))
+        target.records.drain(target.task(UPSERT))
         target.records.produce([{"id": 1, "part": 2, "more": 1}], [{"id": 1, "part": 2}])
         for _ in range(2):
-            task = target.task(plain)
+            task = target.task(UPSERT)
             with pytest.raises(
                 DataError, match="the key of the change is id, part, but the rows of the table are found"
             ):
                 target.records.drain(task)
-        target.records.drain(target.task({**plain, "upsert.keys": "id"}))
+        target.records.drain(target.task({**UPSERT, "upsert.keys": "id"}))
         assert target.values() == [{"id": 1, "part": 2, "more": 1}, {"id": 2, "part": 1}]
-
-    def _following(self) -> dict[str, str]:
-        schemas = {"key.converter.schemas.enable": "true", "value.converter.schemas.enable": "true"}
-        return {**UPSERT, **self.upsert_props, **schemas, "upsert.envelope": "debezium"}
 
 
 def _decimal(digits: int) -> dict[str, Any]:
