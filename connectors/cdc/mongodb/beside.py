@@ -143,7 +143,7 @@ class BesideStream:
             self._is_first = False
             if self._config.snapshot_mode in (SnapshotMode.NO_DATA, SnapshotMode.NEVER):
                 self._first.skipped()
-        return self._notifications.take(self.with_state(offset))
+        return self._notifications.take(self._events.with_transaction(self.with_state(offset)))
 
     def close(self) -> None:
         """Read and take nothing more."""
@@ -199,7 +199,7 @@ class BesideStream:
         records = []
         for row in ready:
             name, data = row.raw
-            state = {**offset, **row.state.to_offset()}
+            state = self._events.with_transaction({**offset, **row.state.to_offset()})
             table = table_of(name)
             records.append(self._events.read(data, table.catalog, table.table, _INCREMENTAL, state))
         self._look_at_state()

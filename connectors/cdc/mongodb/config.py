@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -28,6 +28,7 @@ from connect.kits.cdc.signals.channels import SignalOptions
 from connect.kits.mongodb.checks import stream_problems
 from connect.kits.mongodb.client import mongo_client, uri_problems
 from connect.kits.mongodb.extended_json import parse_document
+from connectors.cdc.mongodb.fields import FieldRule, parse_exclusion, parse_rename
 
 if TYPE_CHECKING:
     from pymongo import MongoClient
@@ -36,13 +37,7 @@ __all__ = ["CaptureMode", "MongoDbConfig", "SnapshotMode"]
 
 _INTERNAL: Final = frozenset({"admin", "config", "local"})
 _FILTER: Final = "snapshot.collection.filter.overrides"
-_TRANSFORM: Final = "Remove the key, and change the fields by transformations after ExtractNewDocumentState."
 _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
-    "field.exclude.list": UnsupportedKey(_TRANSFORM),
-    "field.renames": UnsupportedKey(_TRANSFORM),
-    "provide.transaction.metadata": UnsupportedKey(
-        "Transactions of MongoDB are told by lsid and txnNumber of the source block: remove the key.", ("", "false")
-    ),
     "skip.messages.without.change": UnsupportedKey("Remove the key.", ("", "false")),
     "mongodb.ssl.invalid.hostname.allowed": UnsupportedKey(
         "Write tlsAllowInvalidHostnames=true in mongodb.connection.string instead.", ("", "false")
@@ -152,6 +147,17 @@ class MongoDbConfig(CdcConfig, SignalOptions, NotificationOptions, HostsConfig):
         validator=java_regex_list,
         doc="Regular expressions for collections to leave out.",
     )
+    field_exclude_list: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="Fields to leave out of documents: DATABASE.COLLECTION.FIELD.FIELD, in which * in the first two names "
+        "stands for any characters. Keys of records keep the _id.",
+    )
+    field_renames: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="Fields to rename: DATABASE.COLLECTION.FIELD.FIELD:NAME, with * as in field.exclude.list.",
+    )
     snapshot_mode: SnapshotMode = option(
         default=SnapshotMode.INITIAL,
         importance=LOW,
@@ -202,6 +208,7 @@ class MongoDbConfig(CdcConfig, SignalOptions, NotificationOptions, HostsConfig):
         yield from SignalOptions.check(self)
         yield from NotificationOptions.check(self)
         yield from self._signal_errors()
+        yield from self._field_errors()
         for key, value, advice in given_keys(_REFUSED, self.originals):
             yield ConfigRuleError(f"{key}={value} is not supported. {advice}", key)
         for kind in ("database", "collection"):
@@ -228,6 +235,26 @@ class MongoDbConfig(CdcConfig, SignalOptions, NotificationOptions, HostsConfig):
         """Yield a warning for each key that has no effect."""
         yield from super().warnings()
         yield from without_effect(_WITHOUT_EFFECT, self.originals)
+
+    def _field_errors(self) -> Iterator[ConfigError]:
+        for key, parse, items in self._fields:
+            for item in items:
+                try:
+                    parse(item)
+                except DataError as error:
+                    yield ConfigRuleError(f"{key}: {error}.", key)
+
+    @property
+    def _fields(self) -> tuple[tuple[str, Callable[[str], FieldRule], tuple[str, ...]], ...]:
+        return (
+            ("field.exclude.list", parse_exclusion, self.field_exclude_list),
+            ("field.renames", parse_rename, self.field_renames),
+        )
+
+    @property
+    def field_rules(self) -> tuple[FieldRule, ...]:
+        """What becomes of fields."""
+        return tuple(parse(item) for _, parse, items in self._fields for item in items)
 
     def _signal_errors(self) -> Iterator[ConfigError]:
         name = self.signal_data_collection

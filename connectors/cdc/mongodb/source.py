@@ -12,6 +12,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.heartbeats import Heartbeat
 from connect.kits.cdc.incremental_state import without_state
 from connect.kits.cdc.measurements import CaptureLabels
+from connect.kits.cdc.transactions import without_transaction
 from connect.kits.mongodb.failures import failure, is_lost_position, too_large
 from connect.kits.mongodb.reading import ReadAhead
 from connect.measurement import Measurement
@@ -48,12 +49,12 @@ class MongoDbTask(SourceTask[MongoDbConfig]):
         config = self.config
         self._client = config.client(document_class=RawBSONDocument)
         self._partition: dict[str, Any] = {"server_id": config.topic_prefix}
-        self._events = DocumentEvents(config, self._partition)
         stored = self.context.offset_storage_reader.offset(self._partition)
+        self._events = DocumentEvents(config, self._partition, stored or {})
         self._position: Position | None = None if stored is None else position_of(stored)
         if config.snapshot_mode is SnapshotMode.ALWAYS:
             self._position = Position(None, is_snapshot=True)
-        self._offset: Offset = {} if stored is None else without_state(stored)
+        self._offset: Offset = {} if stored is None else without_transaction(without_state(stored))
         self._beside = BesideStream(
             config, self._client, self._events, self._partition, stored or {}, self.context.wake
         )
@@ -124,8 +125,8 @@ class MongoDbTask(SourceTask[MongoDbConfig]):
 
     @property
     def _shown(self) -> Offset:
-        """The offset with the state of incremental snapshots."""
-        return self._beside.with_state(self._offset)
+        """The offset with the state of incremental snapshots, and with the transaction at hand."""
+        return self._events.with_transaction(self._beside.with_state(self._offset))
 
     def _tend(self, records: list[SourceRecord], now: float) -> None:
         """Do what is due beside reading: rows of incremental snapshots, signals and notifications."""
@@ -160,7 +161,7 @@ class MongoDbTask(SourceTask[MongoDbConfig]):
         beside = self._beside
         if item.event is None:
             beside.passed(item)
-            return []
+            return self._events.end_transaction(beside.with_state(item.offset)) if item.is_end else []
         if item.namespace is not None:
             beside.read_first(item)
             return [self._events.read(item.event, *item.namespace, item.marker, beside.with_state(item.offset))]

@@ -1,4 +1,4 @@
-"""Incremental snapshots, signals and notifications of MongoDB's capture, on a real server."""
+"""Incremental snapshots, signals, notifications, transactions and fields of MongoDB's capture, on a real server."""
 
 from __future__ import annotations
 
@@ -165,3 +165,51 @@ def test_a_signal_collection_that_the_stream_does_not_show_is_refused(capture: C
     given = {**capture.props, "capture.scope": "database", "capture.target": "other"}
     values = {value.name: value.errors for value in MongoDbConfig.validate(given)}
     assert "choose a wider capture.scope" in values["signal.data.collection"][0]
+
+
+def test_events_tell_their_transaction_and_its_end_follows(
+    capture: Capture, documents: Documents, mongodb: MongoServer
+) -> None:
+    with mongodb.client() as client, client.start_session() as session, session.start_transaction():
+        for number in range(4):
+            client[documents.name]["ab"[number % 2]].insert_one({"_id": number}, session=session)
+    documents["a"].insert_one({"_id": "alone"})
+    told = {"provide_transaction_metadata": "true"}
+    # Killed in the midst of it, and again before its end.
+    first = capture.read(lambda records: len(records) >= 3, max_batch_size="1", **told)
+    assert capture.offset[f"transaction_data_collection_order_{documents.name}.a"] == 1
+    records = [*first, *capture.read(**told)]
+    begin, *events, end, alone = records
+    orders = [
+        (record.value["transaction"]["total_order"], record.value["transaction"]["data_collection_order"])
+        for record in events
+    ]
+    assert orders == [(1, 1), (2, 1), (3, 2), (4, 2)]
+    assert {record.value["transaction"]["id"] for record in events} == {begin.key["id"]}
+    source = events[0].value["source"]
+    assert begin.key["id"] == f"{source['lsid']}:{source['txnNumber']}"
+    assert (begin.topic, begin.value["status"]) == ("p.transaction", "BEGIN")
+    counts = [{"data_collection": f"{documents.name}.{name}", "event_count": 2} for name in "ab"]
+    assert (end.value["status"], end.value["event_count"], end.value["data_collections"]) == ("END", 4, counts)
+    assert alone.value["transaction"] is None
+    assert not any(key.startswith("transaction") for key in capture.offset)
+
+
+def test_fields_are_left_out_and_renamed_in_documents_and_changes(capture: Capture, documents: Documents) -> None:
+    documents["a"].insert_one({"_id": 1, "secret": "s", "n": 1, "in": [{"secret": "s", "x": 1}]})
+    documents["a"].update_one(
+        {"_id": 1}, {"$set": {"secret": "t", "in.0.secret": "u", "in.0.x": 2}, "$unset": {"n": ""}}
+    )
+    documents["b"].insert_one({"_id": 1, "secret": "s"})
+    rules = {
+        "field_exclude_list": f"{documents.name}.a.secret,*.a.in.secret",
+        "field_renames": f"{documents.name}.a.n:number,{documents.name}.a.in:inner",
+    }
+    created, updated, other = (record.value for record in capture.read(**rules))
+    # Looked up when the event is read, after the update.
+    assert json.loads(created["after"]) == {"_id": 1, "number": 1, "inner": [{"x": 1}]}
+    assert "secret" not in json.dumps([created, updated])
+    description = updated["updateDescription"]
+    assert json.loads(description["updatedFields"]) == {"inner.0.x": 2}
+    assert description["removedFields"] == ["number"]
+    assert json.loads(other["after"]) == {"_id": 1, "secret": "s"}
