@@ -1,4 +1,4 @@
-"""The databases that ``bench/cdc.py`` measures: how rows of ten columns are written there, and how they are captured."""
+"""The databases that ``bench/cdc.py`` measures: how rows of ten columns are written, and how they are captured."""
 
 from __future__ import annotations
 
