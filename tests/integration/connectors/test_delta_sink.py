@@ -92,6 +92,8 @@ def sink(bootstrap: str, topic: str, tmp_path: Path) -> Sink:
     "test_topics_are_loaded_at_once_into_tables_of_their_own",
     "test_of_two_drivers_the_later_one_has_the_table",
     "test_a_first_load_without_one_usable_record_has_its_dead_letters",
+    "test_a_table_follows_the_columns_of_its_source",
+    "test_rows_are_found_by_one_key_as_long_as_there_is_a_table",
 )
 class TestDelta(TargetContract, UpsertContract):
     @pytest.fixture
