@@ -109,7 +109,7 @@ lake-scale: setup
 spark-deployments: setup
 	@SLUICE_SPARK_DEPLOYMENTS=1 $(BIN)/pytest -s tests/integration/connectors/test_spark_deployments.py
 
-# Kills the workers, tasks and database of change data capture: SLUICE_CDC_SEED=... make cdc-kills DATABASE=postgresql, mysql or mariadb
+# Kills the workers, tasks, database and broker of change data capture: SLUICE_CDC_SEED=... make cdc-kills DATABASE=postgresql, mysql or mariadb
 cdc-kills: KILLS = 30
 cdc-kills: DATABASE = postgresql
 cdc-kills: setup
@@ -130,8 +130,8 @@ search-kills: KILLS = 30
 search-kills: setup
 	@SLUICE_SEARCH_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_search_kills.py
 
-# From MongoDB by a topic to MongoDB: kills the worker, the tasks and the server; the seed is printed.
-mongodb-kills: KILLS = 20
+# From MongoDB by a topic to MongoDB: kills the worker, the tasks, the server and the broker; the seed is printed.
+mongodb-kills: KILLS = 30
 mongodb-kills: setup
 	@SLUICE_MONGODB_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mongodb_kills.py
 
