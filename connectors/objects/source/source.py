@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from connect.data import Offset, SourceBatch, SourceRecord
 from connect.errors import ConnectError
@@ -24,6 +24,7 @@ from connectors.objects.source.config import (
     S3SourceConfig,
 )
 from connectors.objects.source.records import ObjectShape
+from connectors.objects.source.told_objects import ToldObjects
 from connectors.objects.source.unread_objects import UnreadObjects, object_partition
 
 __all__ = [
@@ -36,6 +37,9 @@ __all__ = [
 ]
 
 C = TypeVar("C", bound=ObjectSourceConfig)
+
+_PAUSE_SECONDS: Final = 0.02
+"""Between two questions to a queue, which waits for messages itself."""
 
 
 class ObjectSourceTask(SourceTask[C], Generic[C]):
@@ -52,6 +56,8 @@ class ObjectSourceTask(SourceTask[C], Generic[C]):
         system = ObjectSystem(config.address, config)
         readings = {part: config.reading_of(part) for part in ("values", "keys", "headers")}
         objects = UnreadObjects(config, system, readings["values"], self.context)
+        queue = config.queue
+        self._told = None if queue is None else ToldObjects(config, objects, queue, self.context)
 
         def reading_of(part: str) -> Reading:
             return Reading(readings[part], system, lambda _: True, lambda _: None)
@@ -73,16 +79,20 @@ class ObjectSourceTask(SourceTask[C], Generic[C]):
             self._shape,
             config.topic or "",
             config.batch_size,
-            config.poll_interval_ms / 1000,
+            config.poll_interval_ms / 1000 if self._told is None else _PAUSE_SECONDS,
             finisher=_finisher(config, system),
         )
-        self._reader = FolderReader(folder, self.context, objects)
+        self._reader = FolderReader(folder, self.context, objects if self._told is None else self._told)
 
     def poll(self) -> SourceBatch | Iterable[SourceRecord] | None:
+        if self._told is not None:
+            self._told.stay_hidden()
         return self._reader.poll()
 
     def commit(self) -> None:
-        """Move or delete the objects whose last offsets are now committed."""
+        """Move or delete the objects whose last offsets are now committed, and delete the messages about them."""
+        if self._told is not None:
+            self._told.committed()
         self._reader.commit()
 
     def drained(self) -> bool:
@@ -125,6 +135,8 @@ class ObjectSourceConnector(SourceConnector[C], Generic[C]):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """Return configs of tasks that share the objects by their names, future ones included."""
         props = {key: value for key, value in self.config.originals.items() if value is not None}
+        # Any task could be sent the message about any object, and two could read one.
+        max_tasks = max_tasks if self.config.queue is None else 1
         return [{**props, "task.index": str(index), "task.count": str(max_tasks)} for index in range(max_tasks)]
 
     @classmethod
