@@ -15,7 +15,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
 from connect.kits.http.retries import retry_after
 from connect.kits.objects.entry import ObjectEntry
-from connect.kits.objects.pieces import PieceStream
+from connect.kits.objects.pieces import LargeReads, PieceStream
 from connect.kits.objects.ranges import open_ranges
 
 if TYPE_CHECKING:
@@ -220,10 +220,10 @@ class S3Objects:
             f"{path} in bucket {self._bucket} could not be created: others are writing it at the same time."
         )
 
-    def put(self, path: str, data: bytes, attributes: S3Attributes = _NO_ATTRIBUTES) -> None:
+    def put(self, path: str, data: bytes | bytearray, attributes: S3Attributes = _NO_ATTRIBUTES) -> None:
         """Create or replace an object."""
         with self._errors(path):
-            self._client.put_object(**self._at(path), Body=data, **attributes.of_object)
+            self._client.put_object(**self._at(path), Body=LargeReads(data), **attributes.of_object)
 
     def tag(self, path: str, tags: Mapping[str, str]) -> None:
         """Give an object tags in place of those it has."""
@@ -358,7 +358,7 @@ class S3Objects:
         """Send a part of an upload, counted from 1, and return its tag."""
         with self._errors(path):
             answer = self._client.upload_part(
-                **self._at(path), UploadId=upload, PartNumber=number, Body=data, **attributes.of_part
+                **self._at(path), UploadId=upload, PartNumber=number, Body=LargeReads(data), **attributes.of_part
             )
             return cast("str", answer["ETag"])
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, Self, cast
 
 from connect.config import (
     HIGH,
@@ -193,6 +194,9 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
     )
     task_index: int = option(default=0, importance=LOW, internal=True, doc="The index of the task.")
     task_count: int = option(default=1, importance=LOW, internal=True, doc="The number of tasks.")
+    split_objects: str = option(
+        default="", importance=LOW, internal=True, doc="The keys of the objects of a split, as JSON."
+    )
 
     other_keys: ClassVar[Mapping[str, str]] = {}
     """Keys of Java's sources, and what they are here."""
@@ -270,6 +274,11 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
             yield ConfigRuleError(str(error), self.bucket_key)
 
     bucket_key: ClassVar[str]
+
+    @property
+    def keys_of_split(self) -> Sequence[str] | None:
+        """The objects of a split; ``None`` for an endless task."""
+        return cast("list[str]", json.loads(self.split_objects)) if self.split_objects else None
 
     @property
     def queue(self) -> SqsQueue | None:

@@ -10,7 +10,7 @@ from connect.data import Offset, SourceBatch, SourceRecord
 from connect.errors import ConnectError
 from connect.kits.files.folders.finished_files import Finisher
 from connect.kits.files.folders.folder import Folder
-from connect.kits.files.folders.folder_reader import FolderReader
+from connect.kits.files.folders.folder_reader import FilesToRead, FolderReader
 from connect.kits.files.folders.listing import Listing
 from connect.kits.files.readers.bookmark import Bookmark
 from connect.kits.files.readers.visit import Reading
@@ -24,6 +24,7 @@ from connectors.objects.source.config import (
     S3SourceConfig,
 )
 from connectors.objects.source.records import ObjectShape
+from connectors.objects.source.splits import ObjectSplits, SplitObjects
 from connectors.objects.source.told_objects import ToldObjects
 from connectors.objects.source.unread_objects import UnreadObjects, object_partition
 
@@ -39,7 +40,7 @@ __all__ = [
 C = TypeVar("C", bound=ObjectSourceConfig)
 
 _PAUSE_SECONDS: Final = 0.02
-"""Between two questions to a queue, which waits for messages itself."""
+"""Between two questions to a queue, which waits for messages itself, and at the end of a split."""
 
 
 class ObjectSourceTask(SourceTask[C], Generic[C]):
@@ -55,9 +56,10 @@ class ObjectSourceTask(SourceTask[C], Generic[C]):
         self._bucket = config.address.host
         system = ObjectSystem(config.address, config)
         readings = {part: config.reading_of(part) for part in ("values", "keys", "headers")}
-        objects = UnreadObjects(config, system, readings["values"], self.context)
-        queue = config.queue
-        self._told = None if queue is None else ToldObjects(config, objects, queue, self.context)
+        objects = UnreadObjects(
+            config, system, readings["values"], self.context.offset_storage_reader, self.context.pass_offset
+        )
+        files = self._files(objects)
 
         def reading_of(part: str) -> Reading:
             return Reading(readings[part], system, lambda _: True, lambda _: None)
@@ -79,10 +81,21 @@ class ObjectSourceTask(SourceTask[C], Generic[C]):
             self._shape,
             config.topic or "",
             config.batch_size,
-            config.poll_interval_ms / 1000 if self._told is None else _PAUSE_SECONDS,
+            config.poll_interval_ms / 1000 if files is objects else _PAUSE_SECONDS,
             finisher=_finisher(config, system),
         )
-        self._reader = FolderReader(folder, self.context, objects if self._told is None else self._told)
+        self._reader = FolderReader(folder, self.context, files)
+
+    def _files(self, objects: UnreadObjects) -> FilesToRead:
+        """Return what finds objects: by lists alone, for a split, or by a queue."""
+        keys, queue = self.config.keys_of_split, self.config.queue
+        self._told = None
+        if keys is not None:
+            return SplitObjects(objects, keys)
+        if queue is None:
+            return objects
+        self._told = ToldObjects(self.config, objects, queue, self.context)
+        return self._told
 
     def poll(self) -> SourceBatch | Iterable[SourceRecord] | None:
         if self._told is not None:
@@ -132,12 +145,26 @@ class ObjectSourceConnector(SourceConnector[C], Generic[C]):
 
     watches = False
 
+    def start(self) -> None:
+        self._splits: ObjectSplits | None = None
+
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """Return configs of tasks that share the objects by their names, future ones included."""
         props = {key: value for key, value in self.config.originals.items() if value is not None}
         # Any task could be sent the message about any object, and two could read one.
         max_tasks = max_tasks if self.config.queue is None else 1
         return [{**props, "task.index": str(index), "task.count": str(max_tasks)} for index in range(max_tasks)]
+
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str]]:
+        """Return the objects that have something to read, each as it is when its split is read."""
+        config = self.config
+        if config.queue is not None:
+            raise ConnectError("Splits are made from a list of the bucket: remove sqs.url, or set engine=worker.")
+        if self._splits is None:
+            system = ObjectSystem(config.address, config)
+            self._splits = ObjectSplits(config, system, self.context.offset_storage_reader)
+        props = {key: value for key, value in config.originals.items() if value is not None}
+        return [{**props, "split.objects": json.dumps(keys)} for keys in self._splits.next(max_splits)]
 
     @classmethod
     def exactly_once_support(cls, config: C) -> ExactlyOnceSupport:  # noqa: ARG003

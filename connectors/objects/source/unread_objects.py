@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any, Final
@@ -17,8 +17,8 @@ from connect.kits.files.readers.format_detection import file_format
 from connect.kits.files.readers.options import ReadingOptions
 from connect.kits.files.readers.visit import FileState
 from connect.kits.files.systems.objects import ObjectSystem
-from connect.kits.files.systems.system import FoundFile, SourceFile
-from connect.source import SourceTaskContext
+from connect.kits.files.systems.system import FileStatus, FoundFile, SourceFile
+from connect.source import OffsetStorageReader
 from connectors.objects.source.config import Distribution, ObjectSourceConfig
 from connectors.objects.source.names import ObjectName
 
@@ -50,12 +50,18 @@ class UnreadObjects:
     """
 
     def __init__(
-        self, config: ObjectSourceConfig, system: ObjectSystem, reading: ReadingOptions, context: SourceTaskContext
+        self,
+        config: ObjectSourceConfig,
+        system: ObjectSystem,
+        reading: ReadingOptions,
+        offsets: OffsetStorageReader,
+        pass_offset: Callable[[Offset, Offset], None],
     ) -> None:
         self._config = config
         self._system = system
         self._reading = reading
-        self._context = context
+        self._offsets = offsets
+        self._pass_offset = pass_offset
         self._bucket = config.address.host
         self._pages: Iterator[list[FoundObject]] | None = None
         self._states: dict[str, FileState] = {}
@@ -115,6 +121,15 @@ class UnreadObjects:
         """Whether something of an object is unread, or not stored yet."""
         return file.name in self._states
 
+    def pages(self, read: dict[str, FileStatus]) -> Iterator[list[FileState]]:
+        """Yield the unread objects of one list, page by page; ``read`` are those known as read, and learns of more."""
+        for page in self._scan():
+            others = [found for found in page if read.get(found.file.name) != found.file.status]
+            states = self.unread(others)
+            unread = {state.file.name for state in states}
+            read |= {found.file.name: found.file.status for found in others if found.file.name not in unread}
+            yield states
+
     def unread_names(self) -> list[str]:
         """Return the objects that are known and neither read to their end nor as far as they can be read."""
         return [name for name, state in self._states.items() if not (state.is_complete or state.is_refused)]
@@ -128,13 +143,13 @@ class UnreadObjects:
         partition = object_partition(self._bucket, state.file)
         place = state.places.get(None)
         if place is None:
-            kept = self._context.offset_storage_reader.offset(partition)
+            kept = self._offsets.offset(partition)
             if kept is not None and is_read(kept, state.file):
                 return
             place = Bookmark()
         if place.finished is None:
             done = replace(place, finished=state.file.size)
-            self._context.pass_offset(partition, object_offset(done.to_offset(), state.file))
+            self._pass_offset(partition, object_offset(done.to_offset(), state.file))
 
     def forget(self, file: SourceFile) -> None:
         """Forget an object that was moved or deleted."""
@@ -219,9 +234,7 @@ class UnreadObjects:
 
     def unread(self, page: Sequence[FoundObject]) -> list[FileState]:
         """Return those of some objects that have something to read, by the stored offsets."""
-        kept = self._context.offset_storage_reader.offsets(
-            [object_partition(self._bucket, found.file) for found in page]
-        )
+        kept = self._offsets.offsets([object_partition(self._bucket, found.file) for found in page])
         states = (self._state(found, offset) for found, offset in zip(page, kept, strict=True))
         return [state for state in states if state is not None]
 
