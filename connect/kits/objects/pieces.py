@@ -67,7 +67,7 @@ class LargeReads(io.RawIOBase):
         self._data = memoryview(data)
         self._place = 0
 
-    def read(self, size: int = -1) -> memoryview:  # type: ignore[override]
+    def read(self, size: int = -1) -> memoryview:
         """Return the next bytes: more than asked for, and not copied."""
         end = len(self._data) if size < 0 else self._place + max(size, self._LEAST)
         found = self._data[self._place : end]
