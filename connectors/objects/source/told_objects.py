@@ -73,18 +73,16 @@ class ToldObjects:
     def to_read(self) -> list[FileState]:
         """Return unread objects of the list's next page, and those that messages tell of."""
         self._delete()
-        states: list[FileState] = []
-        if not self._is_listed:
-            states = self._objects.to_read()
-            self._is_listed = not self._objects.has_more
         if len(self._held) + len(self._reported) < _MOST_HELD:
-            self._receive(0 if states or not self._is_listed else _WAIT_SECONDS)
-        listed = {state.file.name for state in states}
-        # Nothing is being read now: what is unread and not on this page was broken off.
+            self._receive(_WAIT_SECONDS if self._is_listed else 0)
+        # Nothing is being read now: what is unread was broken off.
         for name in self._objects.unread_names():
-            if name not in listed:
-                self._look_at(name)
-        states += [state for state in self._told() if state.file.name not in listed]
+            self._look_at(name)
+        states = self._told()
+        if not self._is_listed:
+            known = {state.file.name for state in states}
+            states += [state for state in self._objects.to_read() if state.file.name not in known]
+            self._is_listed = not self._objects.has_more
         return sorted(states, key=lambda state: state.file.name)
 
     def complete(self, state: FileState) -> None:

@@ -108,13 +108,15 @@ class UnreadObjects:
             return None
         listed = self._beside(name, key)
         parts = {part.part: (part, self._source_file(file)) for part, file in listed if file.status.size}
-        if not parts:
+        found = self._together(parts) if parts else None
+        if found is None:
+            # What was being read of it is read from its beginning if it comes back.
             self._states.pop(key, None)
             self._found.pop(key, None)
-            return None
-        found = self._together(parts)
-        if found is None:
+        if parts and found is None:
             raise FileNotFoundError(name.stem)
+        if found is None:
+            return None
         return found if self._can_be_read(found.file) else None
 
     def is_open(self, file: SourceFile) -> bool:

@@ -423,6 +423,11 @@ def test_splits_keep_the_order_of_a_topic_partition(s3: S3Server, bucket: str, s
         (share,) = (share for share in shares if any(record.partition == partition for record in share))
         mine = [(record.key, record.value) for record in share if record.partition == partition]
         assert mine == [(f"k{at}", f"{partition}-{at}") for at in range(30)]
+    # Values that are gone when their split is read, while their keys are still there.
+    gone = "topics/orders/partition=2/orders+2+0000000010.txt"
+    splits = connector.splits(1)
+    s3.client().delete_object(Bucket=bucket, Key=gone)
+    assert len(source.of(splits[0])) == 80
 
 
 def test_objects_told_by_a_queue_have_no_splits(s3: S3Server, bucket: str) -> None:
