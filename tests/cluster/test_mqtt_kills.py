@@ -1,4 +1,4 @@
-"""MQTT to Kafka and back, while workers are killed and the server is restarted: nothing is lost.
+"""MQTT to Kafka and back, while workers are killed, and for the source the server is restarted: nothing is lost.
 
 ``make mqtt-kills KILLS=20`` makes as many of both for each quality of service and direction; the seed is printed.
 """
@@ -136,13 +136,13 @@ def test_a_source_loses_nothing(
 
 @pytest.mark.parametrize("qos", ["1", "2"])
 def test_a_sink_loses_nothing(
-    standalone: MakeWorker, own_mosquitto: MosquittoServer, bootstrap: str, topic: str, qos: str
+    standalone: MakeWorker, mosquitto: MosquittoServer, bootstrap: str, topic: str, qos: str
 ) -> None:
     print(f"SLUICE_MQTT_SEED={SEED}")
     chance = random.Random(SEED)
     create_topic(bootstrap, topic)
     base = topic_name()
-    subscriber = Subscriber(own_mosquitto, base)
+    subscriber = Subscriber(mosquitto, base)
     worker = standalone()
     worker.connector(
         "commands",
@@ -154,17 +154,20 @@ def test_a_sink_loses_nothing(
             "mqtt.client.id": f"sink-{base}",
             "mqtt.reconnect.interval.ms": "200",
             "consumer.override.auto.offset.reset": "earliest",
-            **own_mosquitto.props,
+            **mosquitto.props,
         },
     )
     worker.start()
     sent = 0
-    for turn in range(KILLS):
+    for _ in range(KILLS):
         produce(bootstrap, topic, [b"%d" % number for number in range(sent, sent + 200)])
         sent += 200
         before = len(subscriber.found)
         wait_until("messages flow", lambda before=before: len(subscriber.found) > before, 180)
-        strike(chance, turn, worker, own_mosquitto)
+        time.sleep(chance.uniform(0, 0.5))
+        # Not the server: restarted, mosquitto 2.0.11 loses some of what it has acknowledged and not delivered yet.
+        worker.kill()
+        worker.start()
     wait_until("all are there", lambda: len(set(subscriber.payloads)) == sent, 180)
     assert worker.terminate() == 0
     found = [int(payload) for payload in subscriber.payloads]
