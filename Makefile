@@ -150,7 +150,7 @@ rabbitmq-kills: KILLS = 20
 rabbitmq-kills: setup
 	@SLUICE_RABBITMQ_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_rabbitmq_kills.py
 
-# The same with MQTT, at each quality of service that is acknowledged.
+# The same with MQTT, whose server is restarted, at each quality of service that is acknowledged.
 mqtt-kills: KILLS = 20
 mqtt-kills: setup
 	@SLUICE_MQTT_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mqtt_kills.py

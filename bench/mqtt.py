@@ -20,7 +20,8 @@ _ROOT = Path(__file__).parent.parent
 # The benchmark modules have the names of packages, and would be found first.
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
-from paho.mqtt.client import MQTTv311
+from paho.mqtt.client import Client, MQTTv311
+from paho.mqtt.enums import CallbackAPIVersion
 from queue_rates import FEW, PAYLOAD, fill, sourced, timed
 
 from equipment.servers.mosquitto import MosquittoServer, mosquitto_server
@@ -92,8 +93,10 @@ def _received(server: MosquittoServer, topic: str, messages: int) -> None:
 
 def _published(server: MosquittoServer, messages: int) -> None:
     """Publish with a thousand messages under way."""
-    client = server.client()
+    client = Client(CallbackAPIVersion.VERSION2, protocol=MQTTv311)
     client.max_inflight_messages_set(1000)
+    client.connect("127.0.0.1", server.port)
+    client.loop_start()
     for info in [client.publish("bare-out", b"%d " % number + PAYLOAD, 1) for number in range(messages)]:
         info.wait_for_publish(600)
     client.disconnect()

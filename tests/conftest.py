@@ -466,7 +466,7 @@ def mosquitto() -> Iterator[MosquittoServer]:
 
 @pytest.fixture
 def own_mosquitto() -> Iterator[MosquittoServer]:
-    """A Mosquitto for this test alone, which it may kill, and which loses nothing then."""
+    """A Mosquitto for this test alone, which it may end."""
     with _mosquitto(saves_all=True) as server:
         yield server
 

@@ -9,8 +9,8 @@ QoS 1 and 2, before the acknowledgement  the offset is not committed, and the re
                                          If the server has the message all the same, it comes twice
 QoS 1 and 2, after it, before the        what was acknowledged since the last commit is sent again, and comes twice
 commit of offsets
-the server is killed, or the connection  the library sends again what is not acknowledged: with QoS 1 it may come
-is lost                                  twice, with QoS 2 it comes once, if the server keeps its sessions
+the connection is lost, or the server    the library sends again what is not acknowledged: with QoS 1 it may come
+restarts and keeps its sessions          twice, with QoS 2 it comes once
 =======================================  ==============================================================================
 """
 
@@ -37,7 +37,7 @@ __all__ = ["MqttSinkConnector", "MqttSinkTask"]
 
 _SLICE_SECONDS: Final = 0.05
 _LONGEST_PUT_SECONDS: Final = 20.0
-_COMMIT_SECONDS: Final = 5.0
+_COMMIT_SECONDS: Final = 2.0
 _CONNECTION_SECONDS: Final = 5.0
 _OVERHEAD_BYTES: Final = 500
 _MOST_PAYLOAD_BYTES: Final = 268_435_455

@@ -28,6 +28,9 @@ _PRECONDITION_FAILED: Final = 406
 _NOT_ALLOWED: Final = 530
 _NOT_IMPLEMENTED: Final = 540
 _CLOSING_SECONDS: Final = 5.0
+_CONNECTING_SECONDS: Final = 2.0
+"""How long a connection that is being made when it is to be closed may take: the library forgets to close its socket
+when it is to stop before."""
 
 
 def connection_failure(error: BaseException, config: ConnectionConfig) -> ConnectError:
@@ -179,7 +182,7 @@ class Session:
         if not self._thread.is_alive():
             return
         self.call(self._close_connection)
-        self._thread.join(_CLOSING_SECONDS)
+        self._thread.join(_CLOSING_SECONDS if self._connection is not None else _CONNECTING_SECONDS)
         if self._thread.is_alive() and self._loop is not None:
             _log.warning("RabbitMQ does not answer; its connection is dropped.")
             self._loop.add_callback_threadsafe(self._loop.stop)
@@ -195,8 +198,6 @@ class Session:
         self._is_closing = True
         if self._connection is not None and self._connection.is_open:
             self._connection.close()
-        elif self._connection is None and self._loop is not None:
-            self._loop.stop()
 
     def _run(self) -> None:
         from pika import SelectConnection  # noqa: PLC0415 - loaded only where it is used

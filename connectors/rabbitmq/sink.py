@@ -33,7 +33,7 @@ __all__ = ["RabbitMQSinkConnector", "RabbitMQSinkTask"]
 
 _SLICE_SECONDS: Final = 0.05
 _LONGEST_PUT_SECONDS: Final = 20.0
-_COMMIT_SECONDS: Final = 5.0
+_COMMIT_SECONDS: Final = 2.0
 _AGAIN_SECONDS: Final = 0.5
 """After how long a message is sent again that RabbitMQ did not accept."""
 _ROOMY: Final = 0.75

@@ -26,7 +26,7 @@ class _QueueTests(SourceConnectorTests):
     resumes_exactly = False
 
     @pytest.fixture(params=["classic", "quorum"])
-    def props(self, rabbitmq: RabbitServer, request: pytest.FixtureRequest) -> Iterator[Mapping[str, str]]:
+    def queue(self, rabbitmq: RabbitServer, request: pytest.FixtureRequest) -> Iterator[Mapping[str, str]]:
         queue = rabbitmq.declare(queue_name(), kind=request.param)
         rabbitmq.publish(queue, MESSAGES * ROUNDS)
         yield {**rabbitmq.props, "rabbitmq.queue": queue, "kafka.topic": "messages", "rabbitmq.prefetch.count": "50"}
@@ -37,6 +37,10 @@ class TestRabbitMQSource(_QueueTests):
     """The body is the value."""
 
     connector_class = RabbitMQSourceConnector
+
+    @pytest.fixture
+    def props(self, queue: Mapping[str, str]) -> Mapping[str, str]:
+        return queue
 
     def identity(self, record: SourceRecord) -> object:
         """The body: the offset counts deliveries."""
@@ -49,8 +53,8 @@ class TestRabbitMQMessageSource(_QueueTests):
     connector_class = RabbitMQSourceConnector
 
     @pytest.fixture
-    def props(self, props: Mapping[str, str]) -> Mapping[str, str]:
-        return {**props, "rabbitmq.record.format": "message"}
+    def props(self, queue: Mapping[str, str]) -> Mapping[str, str]:
+        return {**queue, "rabbitmq.record.format": "message"}
 
     def identity(self, record: SourceRecord) -> object:
         """The body: the offset counts deliveries."""

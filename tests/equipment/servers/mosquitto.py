@@ -41,8 +41,8 @@ def mosquitto_program() -> Path:
 class MosquittoServer:
     """A server that can be killed and started again.
 
-    With ``saves_all`` it saves its sessions with each change, so that a kill loses nothing that it has acknowledged;
-    that is slow. Anybody may connect; the user ``device`` may read and write ``open/#`` alone.
+    With ``saves_all`` it saves its sessions with each change, so that a kill loses little; that is slow. Anybody may
+    connect; the user ``device`` may read and write ``open/#`` alone.
     """
 
     def __init__(self, folder: Path, tls: Mapping[str, Path] | None = None, *, saves_all: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -361,7 +362,7 @@ def test_a_lost_server_comes_back(
     sink.put("0")
     sink.committed(1)
     assert [record.value for record in records(run, 1)] == [b"0"]
-    with own_mosquitto.down():
+    with own_mosquitto.down(signal.SIGTERM):
         batch = SinkBatch.from_records(sink_records(["1"]))[0]
         with pytest.raises(RetriableError, match=r"The (connection to the )?MQTT server"):
             wait_until("it is noticed", lambda: sink.task.put(batch) or len(sink.task._unconfirmed), PATIENCE)
