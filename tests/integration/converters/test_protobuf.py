@@ -151,7 +151,7 @@ def test_confluents_serializer_and_deserializer(
     if name != "lab.Reading.Inner":  # a name within another is none that a Connect schema can give
         back = again.from_connect_column(topic, ValueColumn([value], schema))[0]
         assert back == message
-        deserialize = ProtobufDeserializer(made, {"use.deprecated.format": False}, theirs)
+        deserialize = ProtobufDeserializer(made, {"use.deprecated.format": False})
         assert deserialize(back, context) == original
 
 
@@ -162,7 +162,7 @@ def test_what_we_write_confluents_deserializer_reads(
     message = protobuf().from_connect(topic, schema, {"x": 5, "names": ["a", ""]})
     text = theirs.get_latest_version(f"{topic}-value").schema.schema_str
     made = class_of(text, "lab.Mine", tmp_path)
-    deserialize = ProtobufDeserializer(made, {"use.deprecated.format": False}, theirs)
+    deserialize = ProtobufDeserializer(made, {"use.deprecated.format": False})
     read = deserialize(message, SerializationContext(topic, MessageField.VALUE))
     assert json_format.MessageToDict(read) == {"x": 5, "names": ["a", ""]}
 
