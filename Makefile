@@ -16,7 +16,8 @@ EXAMPLES ?= 200
 ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
-BENCHES := converters avro json_schema protobuf transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race .PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills bench density thousand docs docs-test clean
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog json_schema protobuf redis_rates
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -133,6 +134,11 @@ search-kills: setup
 mongodb-kills: KILLS = 20
 mongodb-kills: setup
 	@SLUICE_MONGODB_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mongodb_kills.py
+
+# From a stream of Redis by a topic to Redis: kills the worker, the tasks and both servers; the seed is printed.
+redis-kills: KILLS = 20
+redis-kills: setup
+	@SLUICE_REDIS_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_redis_kills.py
 
 # Kills workers that read objects of S3 and files on an SFTP server, or write files there.
 object-source-kills: KILLS = 30

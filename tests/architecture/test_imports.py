@@ -75,6 +75,7 @@ DOORS: Final = {
     "pymysql": ["connect/kits/sql", "connectors/cdc/mysql"],
     "pymongo": ["connect/kits/mongodb", "connectors/cdc/mongodb", "connectors/mongodb"],
     "pyspark": ["connectors/spark"],
+    "redis": ["connectors/redis"],
     "pytest": ["connect/testing"],
     "referencing": ["converters/json_schema"],
     "requests": [
