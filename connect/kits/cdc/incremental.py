@@ -161,8 +161,9 @@ class IncrementalSnapshots:
             self.state = replace(self.state, paused=False)
             self._notify(self._told.resumed(self.state.correlation_id, self._names()))
 
-    def ask_blocking(self, request: BlockingRequest) -> None:
+    def ask_blocking(self, signal_id: str, collections: Iterable[Collection]) -> None:
         """Have tables read while the stream waits, after what was asked for before."""
+        request = BlockingRequest(signal_id, tuple(collections))
         logger.info("Blocking snapshot %s will read %s.", request.signal_id, _names(request.collections))
         self.state = replace(self.state, blocking=(*self.state.blocking, request))
 
@@ -249,6 +250,11 @@ class IncrementalSnapshots:
         """Whether a chunk waits only for the stream to pass its position."""
         return self._chunk is not None
 
+    @property
+    def rows_sent(self) -> int:
+        """The number of rows of the current table that were sent."""
+        return self._sent
+
     def numbers(self, *, is_completed: bool) -> SnapshotNumbers:
         """Return how far it is; ``is_completed`` if another snapshot was read before."""
         tables = {each.table for each in self.state.collections}
@@ -259,7 +265,7 @@ class IncrementalSnapshots:
             is_completed,
             len(tables),
             len(tables),
-            rows={current: self._sent} if tables else {},
+            rows={current: self.rows_sent} if tables else {},
             estimated_rows={current: self._expected} if self._expected else {},
             pieces_read=self._chunks,
         )

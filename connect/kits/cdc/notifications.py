@@ -122,11 +122,12 @@ class SnapshotNotifications:
         last: Key | None = None,
         maximum: Key | None = None,
         *,
-        progress: SnapshotProgress,
+        progress: SnapshotProgress | None = None,
     ) -> Notification:
-        """Return which table is being read, up to which of its keys, and how far that is."""
+        """Return which table is being read, up to which of its keys, and how far that is, if it is known."""
         keys = {"last_processed_key": _text(last), "maximum_key": _text(maximum)} if last is not None else {}
-        told = {"current_collection_in_progress": table, "data_collections": tables, **keys, **progress.told()}
+        told = {"current_collection_in_progress": table, "data_collections": tables, **keys}
+        told |= progress.told() if progress is not None else {}
         return self._made(identity, "IN_PROGRESS", told)
 
     def scan_completed(

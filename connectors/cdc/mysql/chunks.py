@@ -25,7 +25,7 @@ from connectors.cdc.mysql.column_types import ColumnType
 from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.gtids import GtidSet
 from connectors.cdc.mysql.session import Session, connected
-from connectors.cdc.mysql.snapshot import BEGIN, ISOLATION, place_of_view
+from connectors.cdc.mysql.snapshots.views import BEGIN, ISOLATION, place_of_view
 from connectors.cdc.mysql.texts import quoted, reader, selected
 
 __all__ = ["ChunkReader", "identity_places", "key_of", "key_types"]

@@ -79,8 +79,6 @@ _WITHOUT_EFFECT: Final = {
         "the schema history has the captured databases", ("", "true")
     ),
     "legacy.snapshot.max.threads": UnsupportedKey("large tables are always divided into pieces", ("", "false")),
-    "incremental.snapshot.watermarking.strategy": UnsupportedKey("nothing is written to the signal table"),
-    "incremental.snapshot.allow.schema.changes": UnsupportedKey("each chunk has the columns of its time"),
     "schema.history.internal.skip.unparseable.ddl": UnsupportedKey("statements are not parsed"),
     "custom.sanitize.pattern": UnsupportedKey("secrets are never shown"),
 }

@@ -15,6 +15,7 @@ from connect.kits.cdc.incremental import IncrementalSnapshots
 from connect.kits.cdc.incremental_state import IncrementalState
 from connect.kits.cdc.measurements import CaptureLabels, SnapshotNumbers
 from connect.kits.cdc.notifications import INITIAL, Notifications, SnapshotNotifications
+from connect.kits.cdc.signals.actions import ExecuteSnapshot
 from connect.kits.cdc.signals.signals import Signals
 from connect.kits.cdc.snapshots.run import SnapshotRun, Telling
 from connect.kits.cdc.table_schemas import TableSchemas
@@ -23,7 +24,6 @@ from connect.kits.cdc.transactions import TransactionMetadata
 from connect.measurement import Measurement
 from connect.source import ExactlyOnceSupport, Signal, SourceConnector, SourceTask
 from connectors.cdc.mysql.binlog.dump import LogPurgedError
-from connectors.cdc.mysql.blocking import BlockingRecorder, BlockingSnapshot, wanted_tables
 from connectors.cdc.mysql.captures import Captures
 from connectors.cdc.mysql.catalog import Catalog
 from connectors.cdc.mysql.changes import Changes, SourceBlock, mysql_source_schema
@@ -31,12 +31,13 @@ from connectors.cdc.mysql.checks import lost_log, setting_errors, setting_warnin
 from connectors.cdc.mysql.chunks import ChunkReader
 from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.incremental import StreamWatch
-from connectors.cdc.mysql.pieces import planned_snapshot
 from connectors.cdc.mysql.position import Position
 from connectors.cdc.mysql.proof import SchemaProof
 from connectors.cdc.mysql.schema_changes import SchemaChangeRecords
 from connectors.cdc.mysql.session import Server, Session, connected
-from connectors.cdc.mysql.snapshot_records import RowRecords, SnapshotRecords
+from connectors.cdc.mysql.snapshots.blocking import BlockingRecorder, BlockingSnapshot, wanted_tables
+from connectors.cdc.mysql.snapshots.pieces import planned_snapshot
+from connectors.cdc.mysql.snapshots.records import RowRecords, SnapshotRecords
 from connectors.cdc.mysql.starts import Start, start_of
 from connectors.cdc.mysql.streaming import Stream, StreamEnd
 from connectors.cdc.mysql.validation import MariaDbConfig, MySqlConfig
@@ -428,6 +429,10 @@ class BinlogTask(SourceTask[C], Generic[C]):
         """Return the offset, for the log."""
         changes = self._waiting if self._stream is None else self._stream.changes
         return str({} if changes is None else changes.offset)
+
+    def read_blocking(self, signal_id: str, asked: ExecuteSnapshot) -> None:
+        """Have tables read while the stream waits."""
+        self._incremental.ask_blocking(signal_id, asked.collections(self.captured_tables()))
 
     def commit(self) -> None:
         """Note that offsets were committed: signals that they include need not be kept."""

@@ -16,6 +16,7 @@ from connect.kits.cdc.incremental import IncrementalSnapshots
 from connect.kits.cdc.incremental_state import IncrementalState
 from connect.kits.cdc.measurements import CaptureLabels, SnapshotNumbers, StreamNumbers
 from connect.kits.cdc.notifications import INITIAL, Notification, Notifications, SnapshotNotifications
+from connect.kits.cdc.signals.actions import ExecuteSnapshot
 from connect.kits.cdc.signals.signals import Signals
 from connect.kits.cdc.table_schemas import TableSchemas
 from connect.kits.cdc.transactions import TransactionMetadata
@@ -133,6 +134,10 @@ class PostgresTask(SourceTask[PostgresConfig]):
         """Return the offset, for the log."""
         stream = self._capture.stream if self._capture is not None else None
         return str({} if stream is None else dict(stream.offset()))
+
+    def read_blocking(self, signal_id: str, asked: ExecuteSnapshot) -> None:
+        """Have tables read while the stream waits."""
+        self._snapshots.ask_blocking(signal_id, asked.collections(self.captured_tables()))
 
     def drained(self) -> bool:
         """Whether the snapshot is done and no stream follows."""

@@ -8,7 +8,6 @@ from typing import Final, Protocol
 
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.incremental import IncrementalSnapshots
-from connect.kits.cdc.incremental_state import BlockingRequest
 from connect.kits.cdc.signals.actions import (
     BLOCKING,
     Action,
@@ -39,6 +38,9 @@ class SignalTarget(Protocol):
 
     def shown_offset(self) -> str:
         """Return the current offset as text for the log."""
+
+    def read_blocking(self, signal_id: str, asked: ExecuteSnapshot) -> None:
+        """Read tables while the stream waits, as soon as that is possible; raises ``ConnectError`` if it never is."""
 
 
 class Signals:
@@ -143,6 +145,6 @@ class Signals:
                 f"{', '.join(sorted(captured)) or 'none'}."
             )
         if is_blocking:
-            self._incremental.ask_blocking(BlockingRequest(signal_id, tuple(collections)))
+            self._target.read_blocking(signal_id, asked)
         else:
             self._incremental.add(collections, signal_id)

@@ -21,9 +21,9 @@ from connect.kits.cdc.tables import Table, TableId
 from connectors.cdc.mysql.changes import Changes
 from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.incremental import StreamWatch
-from connectors.cdc.mysql.pieces import WantedTable
-from connectors.cdc.mysql.snapshot import View, opened_view
-from connectors.cdc.mysql.snapshot_records import RowRecords
+from connectors.cdc.mysql.snapshots.pieces import WantedTable
+from connectors.cdc.mysql.snapshots.records import RowRecords
+from connectors.cdc.mysql.snapshots.views import View, opened_view
 
 __all__ = ["BlockingRecorder", "BlockingSnapshot", "wanted_tables"]
 

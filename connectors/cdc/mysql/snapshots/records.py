@@ -20,11 +20,11 @@ from connectors.cdc.mysql.captures import Captures
 from connectors.cdc.mysql.catalog import Catalog
 from connectors.cdc.mysql.changes import SourceBlock
 from connectors.cdc.mysql.config import BinlogConfig
-from connectors.cdc.mysql.pieces import WantedTable, planned_snapshot
 from connectors.cdc.mysql.position import Position
 from connectors.cdc.mysql.schema_changes import SchemaChangeRecords, snapshot_statements
 from connectors.cdc.mysql.session import LogPlace
-from connectors.cdc.mysql.snapshot import View, opened_view
+from connectors.cdc.mysql.snapshots.pieces import WantedTable, planned_snapshot
+from connectors.cdc.mysql.snapshots.views import View, opened_view
 
 __all__ = ["RowRecords", "SnapshotRecords"]
 
