@@ -217,6 +217,12 @@ def test_a_java_class_that_nothing_stands_for_is_not_found(name: str) -> None:
         PluginRegistry.discover(()).load(PluginKind.CONNECTOR, name)
 
 
+@pytest.mark.parametrize("name", ["RedisSink", "RedisSinkConnector"])
+def test_a_plugins_own_name_counts_before_those_of_classes_that_others_stand_for(name: str) -> None:
+    found = PluginRegistry.discover(()).find(PluginKind.CONNECTOR, name)
+    assert found.class_name == "connectors.redis.RedisSinkConnector"
+
+
 def test_blanks_around_a_name_are_shown() -> None:
     with pytest.raises(
         PluginError, match=r"name matches 'FileStreamSource ', with the blanks around it \(did you mean"
@@ -335,6 +341,19 @@ def test_the_source_of_an_allowed_class_tells_what_it_is(
     assert "told" not in sys.modules
     assert isinstance(registry.load(kind, name), type)
     assert "told" in sys.modules
+
+
+def test_packages_may_lack_an_init_file(package: Path) -> None:
+    for folder in ("bare", "bare/inner", "bare/inner/most"):
+        (package / folder).mkdir()
+        (package / folder / "plugins.py").write_text(
+            "from acme.inner.plugins import Mine as Base\nclass Mine(Base): pass\n"
+        )
+    registry = PluginRegistry.discover((), ["bare.*"])
+    for name in ("bare.plugins.Mine", "bare.inner.plugins.Mine", "bare.inner.most.plugins.Mine"):
+        assert registry.find(PluginKind.CONNECTOR, name).type == "sink"
+    assert "told" not in sys.modules
+    assert isinstance(registry.load(PluginKind.CONNECTOR, "bare.inner.most.plugins.Mine"), type)
 
 
 @pytest.mark.parametrize(
