@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING
 
 from connect.data import Schema
 from connect.errors import DataError, SchemaError
@@ -14,6 +15,7 @@ from connect.kits.avro.decode import Decode, decoder
 from connect.kits.avro.encode import Encode, encoder
 from connect.kits.avro.from_connect import avro_from_connect
 from connect.kits.avro.to_connect import connect_from_avro
+from converters.avro.column import Decoders
 from converters.registry import (
     RegisteredSchema,
     RegistryClient,
@@ -21,6 +23,9 @@ from converters.registry import (
     SubjectNameStrategy,
     subject_name_strategy,
 )
+
+if TYPE_CHECKING:
+    from connect.kits.avro.columns import ColumnDecoder
 
 __all__ = ["AvroConverterConfig", "Codecs", "Reader"]
 
@@ -35,6 +40,8 @@ class Reader:
 
     schema: Schema | None
     decode: Decode
+    decoders: Decoders | None
+    """Also the decoder by column, if the values have a schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,18 @@ class Codecs:
         else:
             target, version = self._parsed(latest), latest.version
         schema = connect_from_avro(target, self._config, version)
-        return Reader(schema, decoder(writer, target, schema, self._config))
+        decode = decoder(writer, target, schema, self._config)
+        if schema is None:
+            return Reader(None, decode, None)
+        return Reader(
+            schema, decode, Decoders(schema, decode, cache(partial(self._columns, writer, target, decode, schema)))
+        )
+
+    def _columns(self, writer: AvroSchema, target: AvroSchema, decode: Decode, schema: Schema) -> ColumnDecoder:
+        # numpy and pyarrow are loaded only where columns are read.
+        from connect.kits.avro.columns import column_decoder  # noqa: PLC0415
+
+        return column_decoder(writer, target, schema, self._config, decode)
 
     def _of_id(self, topic: str, schema_id: int) -> AvroSchema:
         return self._parsed(self._registry.by_id(schema_id, self._known_subject(topic)))

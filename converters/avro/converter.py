@@ -8,16 +8,19 @@ from operator import indexOf
 from typing import Any, Final
 
 from connect.converter import Converter
-from connect.data import Column, Schema, SchemaAndValue, ValueColumn
+from connect.data import ArrowColumn, Column, Schema, SchemaAndValue, ValueColumn
 from connect.errors import DataError
 from connect.kits.avro.encode import Encode
 from connect.kits.avro.wire_format import HEADER, read_id
 from converters.avro.codecs import AvroConverterConfig, Codecs, Reader
+from converters.avro.column import AvroColumn, Use
 from converters.registry import RegistryClient
 
 __all__ = ["AvroConverter"]
 
 _TOMBSTONE: Final = SchemaAndValue(None, None)
+_SHORT_RUN: Final = 64
+"""Runs of fewer messages with the same schema id, on average, are not worth a column each."""
 _NOTHING: Final = ("", b"\xff")
 
 
@@ -35,6 +38,7 @@ class AvroConverter(Converter[AvroConverterConfig]):
         self._codecs = Codecs(config, self._registry, is_key=is_key)
         self._keep = not self._codecs.may_change
         self._last_read: tuple[tuple[str, bytes], Reader | None] = (_NOTHING, None)
+        self._use = Use()
         self._last_written: tuple[str, Schema | None, Encode | None] = ("", None, None)
 
     def close(self) -> None:
@@ -105,8 +109,39 @@ class AvroConverter(Converter[AvroConverterConfig]):
             reader = self._reader(topic, messages[start])
             end = _end_of_run(messages, start, messages[start][:HEADER])
             run = messages[start:end] if end - start < len(messages) else messages
-            yield ValueColumn(reader.decode(run), reader.schema)
+            yield self._column(reader, run)
             start = end
+
+    def _column(self, reader: Reader, messages: Sequence[bytes]) -> Column:
+        if reader.decoders is None:
+            return ValueColumn(reader.decode(messages))
+        # What reads the next column probably wants the same of it as of this one.
+        arrow, self._use = self._use.is_arrow, Use()
+        return AvroColumn.decoded(messages, reader.decoders, self._use, arrow=arrow)
+
+    def to_connect_arrow(self, topic: str, data: Any) -> Sequence[Column]:
+        """Return the values of an Arrow array of messages, none of which is null, decoded straight into Arrow.
+
+        A new column starts where the schema id changes. Values without a schema are returned as plain values. Needs
+        numpy and pyarrow. Raises :class:`~connect.errors.DataError` if a message is malformed or Arrow cannot hold
+        its value.
+        """
+        from pyarrow import compute  # noqa: PLC0415 - pyarrow is loaded only where columns are read
+
+        runs: Any = compute.call_function("run_end_encode", [compute.binary_slice(data, 0, HEADER)])
+        ends, start = runs.run_ends.to_pylist(), 0
+        if len(ends) > 1 + len(data) // _SHORT_RUN:
+            return self.to_connect_column(topic, data.to_pylist())
+        columns: list[Column] = []
+        for end, prefix in zip(ends, runs.values.to_pylist(), strict=True):
+            reader = self._reader(topic, prefix)
+            run = data.slice(start, end - start)
+            if reader.decoders is None:
+                columns.append(ValueColumn(reader.decode(run.to_pylist())))
+            else:
+                columns.append(ArrowColumn(reader.decoders.columns().read_array(run), reader.schema))
+            start = end
+        return columns
 
     def _reader(self, topic: str, message: bytes) -> Reader:
         key = (topic, message[:HEADER])
