@@ -24,6 +24,6 @@ class Reading(NamedTuple):
 
 
 ColumnReader = Callable[[str, Any, Schema | None], Sequence[Reading]]
-"""Reads an array of bytes of a topic for a table of this schema; with ``None``, the schema follows from the bytes. Returns
-consecutive columns, usually just one.
+"""Reads an array of bytes of a topic for a table of this schema; with ``None``, the schema follows from the bytes.
+Returns consecutive columns, usually just one.
 """
