@@ -16,7 +16,8 @@ EXAMPLES ?= 200
 ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
-BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race .PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills bench density thousand docs docs-test clean
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 

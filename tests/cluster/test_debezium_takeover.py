@@ -135,7 +135,7 @@ def props(bootstrap: str, topic: str) -> dict[str, str]:
     }
 
 
-@pytest.fixture(params=["postgresql", "mariadb", *thorough("mysql")])
+@pytest.fixture(params=["postgresql", *thorough("mariadb", "mysql")])
 def captured(request: pytest.FixtureRequest) -> Database:
     """A database with an empty table."""
     found: Database = request.getfixturevalue(request.param)

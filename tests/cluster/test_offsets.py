@@ -179,6 +179,7 @@ def member_of(bootstrap: str, group: str, topic: str) -> Iterator[None]:
         consumer.close()
 
 
+@pytest.mark.thorough
 def test_the_seven_resets_of_a_sink(pair: Pair) -> None:
     produce(pair.bootstrap, pair.name, [str(number).encode() for number in range(10)], partition=0)
     produce(pair.bootstrap, pair.name, [str(number).encode() for number in range(4)], partition=1)

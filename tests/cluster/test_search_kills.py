@@ -22,7 +22,7 @@ from equipment.servers.search_servers import SearchServer, running_search_server
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.thorough, pytest.mark.timeout(1800)]
 
 KILLS: Final = int(os.environ.get("SLUICE_SEARCH_KILLS", "0")) or 3
 VICTIMS: Final = ("worker", "server", "task")

@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from connect.errors import ConnectError
+from equipment.proofs import thorough
 from worker.cli.main import main
 from worker.cli.plugin_package import PluginPackage
 
-KINDS = ("source", "sink", "transformation", "converter")
+KINDS = ["source", *thorough("sink", "transformation", "converter")]
 SLUICE = Path(sys.executable).with_name("sluice")
 
 

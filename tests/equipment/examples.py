@@ -26,7 +26,7 @@ _LEAST = 3
 
 def register_profiles(*, derandomize: bool) -> None:
     """Register the profiles, and load the thorough one. A busy machine makes an example slow, which is no defect."""
-    numbers = {ALL: _USUAL, SUITE: _USUAL * 2 // 5, QUICK: _USUAL // 10, MANY: _USUAL * 10}
+    numbers = {ALL: _USUAL, SUITE: _USUAL // 5, QUICK: _USUAL // 10, MANY: _USUAL * 10}
     for name, number in numbers.items():
         again = derandomize and name != MANY
         settings.register_profile(name, deadline=None, derandomize=again, max_examples=number)

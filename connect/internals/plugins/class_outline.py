@@ -190,7 +190,14 @@ def _top_spec(name: str) -> ModuleSpec | None:
 def _inner_spec(spec: ModuleSpec, part: str) -> ModuleSpec | None:
     # By importlib.util.find_spec the package around it would be imported.
     locations = spec.submodule_search_locations
-    return None if locations is None else PathFinder.find_spec(f"{spec.name}.{part}", list(locations))
+    found = None if locations is None else PathFinder.find_spec(part, list(locations))
+    if found is None:
+        return None
+    # Under its whole name, a folder without __init__.py would ask its parent for its places, which is not imported.
+    inner = ModuleSpec(f"{spec.name}.{part}", found.loader, origin=found.origin)
+    inner.has_location = found.has_location
+    inner.submodule_search_locations = found.submodule_search_locations and list(found.submodule_search_locations)
+    return inner
 
 
 def _outline_of(spec: ModuleSpec) -> _Outline:

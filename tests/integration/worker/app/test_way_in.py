@@ -145,7 +145,7 @@ def test_a_file_is_posted_to_a_token_endpoint_only_while_the_worker_s_file_lists
     config |= {f"producer.override.{key}": value for key, value in overrides.items()}
     lists = {"urls": endpoint.url, "files": str(secret)}
     allowing = {f"org_apache_kafka_sasl_oauthbearer_allowed_{what}": value for what, value in lists.items()}
-    worker = DistributedWorker(tmp_path / "first" / topic, bootstrap, **allowing)
+    worker = DistributedWorker(tmp_path / "first", bootstrap, group=topic, **allowing)
     try:
         worker.start()
         assert put(worker, "connectors/c/config", config).status_code == 201
@@ -154,7 +154,7 @@ def test_a_file_is_posted_to_a_token_endpoint_only_while_the_worker_s_file_lists
         worker.terminate()
         endpoint.forms.clear()
         # The configuration is in the config topic; a worker with another file takes it from there.
-        worker = DistributedWorker(tmp_path / "second" / topic, bootstrap)
+        worker = DistributedWorker(tmp_path / "second", bootstrap, group=topic)
         worker.start()
         status = worker.wait_for_states("c", "RUNNING", "FAILED")
         named = "Configuration producer.override.sasl.oauthbearer.token.endpoint.url cannot be used."

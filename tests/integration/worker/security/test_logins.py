@@ -17,6 +17,7 @@ from equipment.brokers.key_stores import PASSWORD
 from equipment.brokers.secured import CERTIFIED, PLAIN, SecuredBroker
 from equipment.brokers.tokens import TokenServer, token_server
 from equipment.brokers.topics import read_topic
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from worker.app.brokers import cluster_id_of
@@ -101,7 +102,7 @@ def one_line(pem: str) -> str:
     return " ".join(pem.split("\n")).strip()
 
 
-@pytest.mark.parametrize("way", [plain, scram, oauth, certificate])
+@pytest.mark.parametrize("way", [*thorough(plain), scram, oauth, certificate])
 def test_all_clients_of_a_worker_log_in(
     way: Callable[[SecuredBroker, TokenServer], Login],
     secured: SecuredBroker,

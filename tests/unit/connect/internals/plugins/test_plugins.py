@@ -337,6 +337,19 @@ def test_the_source_of_an_allowed_class_tells_what_it_is(
     assert "told" in sys.modules
 
 
+def test_packages_may_lack_an_init_file(package: Path) -> None:
+    for folder in ("bare", "bare/inner", "bare/inner/most"):
+        (package / folder).mkdir()
+        (package / folder / "plugins.py").write_text(
+            "from acme.inner.plugins import Mine as Base\nclass Mine(Base): pass\n"
+        )
+    registry = PluginRegistry.discover((), ["bare.*"])
+    for name in ("bare.plugins.Mine", "bare.inner.plugins.Mine", "bare.inner.most.plugins.Mine"):
+        assert registry.find(PluginKind.CONNECTOR, name).type == "sink"
+    assert "told" not in sys.modules
+    assert isinstance(registry.load(PluginKind.CONNECTOR, "bare.inner.most.plugins.Mine"), type)
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "wrong"),
     [

@@ -123,7 +123,7 @@ def read(text: str, config: AvroDataConfig) -> None:
 
 
 @pytest.mark.growth
-@pytest.mark.parametrize("config", [PLAIN, *thorough(ENHANCED), GENERALIZED], ids=["plain", "enhanced", "generalized"])
+@pytest.mark.parametrize("config", [PLAIN, *thorough(ENHANCED, GENERALIZED)], ids=["plain", "enhanced", "generalized"])
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_schemas_to_read_in(name: str, config: AvroDataConfig) -> None:
     make, size = SCHEMAS[name]
