@@ -7,7 +7,6 @@ worth the effort) is marked and no longer means anything: another decoder has to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -52,12 +51,6 @@ class Messages:
         self.starts[1:] = self.ends[:-1]
         self.last = _ROOM + size
         self.marked = np.zeros(len(ends), np.bool_)
-
-    @classmethod
-    def of(cls, messages: Sequence[bytes]) -> Messages:
-        """Return the messages of a list."""
-        sizes = np.fromiter(map(len, messages), np.int64, len(messages))
-        return cls(b"".join(messages), np.cumsum(sizes))
 
     def body(self, header: int) -> Cursor:
         """Return a cursor for all messages, behind a header of so many bytes."""

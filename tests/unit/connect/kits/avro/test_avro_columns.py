@@ -23,6 +23,7 @@ from connect.kits.avro.config import AvroDataConfig
 from connect.kits.avro.decode import Decode, decoder
 from connect.kits.avro.encode import encoder
 from connect.kits.avro.to_connect import connect_from_avro
+from connect.kits.avro.wire_format import varint
 from connect.testing.strict_equality import exact
 from equipment.examples import examples
 from equipment.growth import assert_grows_evenly
@@ -168,7 +169,7 @@ def test_a_record_of_all_types_is_decoded_together() -> None:
     schema, decode, columns = decoders(avro)
     assert columns.is_fast
     write = writer_of_avro(avro, schema)
-    messages = write([rich(random.Random(number)) for number in range(500)])
+    messages = write([rich(random.Random(number)) for number in range(200)])
     assert not isinstance(check(schema, decode, columns, messages), str)
 
 
@@ -365,11 +366,20 @@ def test_arrays_in_groups_and_of_every_length() -> None:
     check(schema, decode, columns, [blocks(number) for number in range(MANY)])
 
 
+def test_large_messages_are_decoded_in_shares() -> None:
+    """Some together, and those that are too large one after the other."""
+    schema, decode, columns = decoders(parse_avro(json.dumps(record("Top", field("a", "int"), field("b", "bytes")))))
+    assert columns.is_fast
+    sizes = [3_000] * 900 + [132_000] * 66 + [10] * 300 + [0] * 10
+    messages = [HEADER + bytes([number % 120]) + varint(2 * size) + bytes(size) for number, size in enumerate(sizes)]
+    check(schema, decode, columns, messages)
+
+
 SHAPES: dict[str, tuple[Any, Callable[[int], list[bytes]]]] = {
     "one long array among short ones": (array("string"), lambda size: [HEADER + b"\x02\x02a\x00"] * size
     + [HEADER + (b"\x02\x02a" * 20 * size) + b"\x00"]),
-    "every array as long as its number": (array("string"), lambda size: [
-        HEADER + b"\x02\x02a" * (number // 8) + b"\x00" for number in range(size)]),
+    "arrays of many lengths": (array("string"), lambda size: [
+        HEADER + b"\x02\x02a" * (number % 250) + b"\x00" for number in range(size)]),
     "every message is bad": (FEW, lambda size: [HEADER + b"\x02\x02\xff"] * size),
     "every other message is bad": (FEW, lambda size: [HEADER + b"\x02\x02a", HEADER] * size),
     "counts that promise too much": (array("long"), lambda size: [HEADER + b"\xfe\xff\xff\xff\x0f" * 20] * size),
