@@ -16,8 +16,8 @@ EXAMPLES ?= 200
 ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
-BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills bench density thousand docs docs-test clean
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog json_schema protobuf redis_rates rabbitmq mqtt search
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand docs docs-test clean
 
 setup: $(READY)
 
@@ -109,7 +109,7 @@ lake-scale: setup
 spark-deployments: setup
 	@SLUICE_SPARK_DEPLOYMENTS=1 $(BIN)/pytest -s tests/integration/connectors/test_spark_deployments.py
 
-# Kills the workers, tasks and database of change data capture: SLUICE_CDC_SEED=... make cdc-kills DATABASE=postgresql, mysql or mariadb
+# Kills the workers, tasks, database and broker of change data capture: SLUICE_CDC_SEED=... make cdc-kills DATABASE=postgresql, mysql or mariadb
 cdc-kills: KILLS = 30
 cdc-kills: DATABASE = postgresql
 cdc-kills: setup
@@ -130,15 +130,30 @@ search-kills: KILLS = 30
 search-kills: setup
 	@SLUICE_SEARCH_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_search_kills.py
 
-# From MongoDB by a topic to MongoDB: kills the worker, the tasks and the server; the seed is printed.
-mongodb-kills: KILLS = 20
+# From MongoDB by a topic to MongoDB: kills the worker, the tasks, the server and the broker; the seed is printed.
+mongodb-kills: KILLS = 30
 mongodb-kills: setup
 	@SLUICE_MONGODB_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mongodb_kills.py
+
+# From a stream of Redis by a topic to Redis: kills the worker, the tasks and both servers; the seed is printed.
+redis-kills: KILLS = 20
+redis-kills: setup
+	@SLUICE_REDIS_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_redis_kills.py
 
 # Kills workers that read objects of S3 and files on an SFTP server, or write files there.
 object-source-kills: KILLS = 30
 object-source-kills: setup
 	@SLUICE_FILE_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_file_source_kills.py
+
+# RabbitMQ to Kafka, and back: kills the worker and the server in turn, so many times each; the seed is printed.
+rabbitmq-kills: KILLS = 20
+rabbitmq-kills: setup
+	@SLUICE_RABBITMQ_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_rabbitmq_kills.py
+
+# The same with MQTT, at each quality of service that is acknowledged.
+mqtt-kills: KILLS = 20
+mqtt-kills: setup
+	@SLUICE_MQTT_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mqtt_kills.py
 
 # Kills a worker that rsyslog sends to by RELP, and restarts one that it sends to by TCP; the seed is printed.
 syslog-kills: KILLS = 20

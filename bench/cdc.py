@@ -1,6 +1,7 @@
-"""Measures change data capture of PostgreSQL: the snapshot, one large transaction, many small ones, and the latency.
+"""Measures change data capture: the snapshot, one large transaction, many small ones, and the latency.
 
-``python bench/cdc.py [ROWS [debezium]]``: rows of ten columns, as JSON without schemas. With ``debezium`` the same
+``DATABASE=mysql python bench/cdc.py [ROWS [debezium]]``: rows of ten columns of PostgreSQL (the default), MySQL,
+MariaDB or MongoDB, as JSON without schemas. With ``debezium`` the same
 configuration runs afterwards on Apache Kafka Connect, by Debezium's connector, in the same way. Rates are those from
 the first record on the topic to the last, so that no start counts; CPU is that of the worker and all its processes
 meanwhile. Transactions are written while the connector is paused.
@@ -9,6 +10,7 @@ meanwhile. Transactions are written while the connector is paused.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -18,34 +20,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-import psycopg
 import requests
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+from cdc_databases import DATABASES, Source, server_of
 from distributed_worker import DistributedWorker
 from process_tree import ProcessTree
 
 from equipment.brokers.topics import create_topic
-from equipment.change_data import capture_props, captured_database
-from equipment.servers.lease import Database, leased_server
-from equipment.servers.products import POSTGRESQL
 from equipment.waiting import wait_until
 from equipment.workers.debezium import resolve_debezium
 from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
-_TABLE: Final = """
-CREATE TABLE sales (id bigint PRIMARY KEY, region int, customer text, note text, amount numeric(12,2), sold timestamptz,
-shipped timestamp, paid boolean, weight float8, sent float8)
-"""
-_INSERT: Final = """
-INSERT INTO sales SELECT n, n % 50, 'customer ' || n % 1000, md5(n::text), (n / 7.0)::numeric(12, 2), now(), now(),
-n % 2 = 0, n * 0.1, extract(epoch FROM clock_timestamp()) FROM generate_series({first}, {last}) n
-"""
 _PATIENCE: Final = 900.0
 _SMALL_SHARE: Final = 5
 _LATENCY_TRANSACTIONS: Final = 2000
@@ -84,9 +75,9 @@ def sluice(folder: Path, bootstrap: str) -> Iterator[Worker]:
 
 
 @contextmanager
-def debezium(folder: Path, bootstrap: str) -> Iterator[Worker]:
+def debezium(folder: Path, bootstrap: str, product: str) -> Iterator[Worker]:
     """Run a worker of Apache Kafka Connect with Debezium's plugin."""
-    jars = resolve_debezium("postgresql")
+    jars = resolve_debezium(product)
     props = {
         "bootstrap.servers": bootstrap,
         "group.id": "java",
@@ -105,25 +96,21 @@ def debezium(folder: Path, bootstrap: str) -> Iterator[Worker]:
 class Measurement:
     """Measures one worker, with a database and a topic of its own."""
 
-    def __init__(self, worker: Worker, database: Database, bootstrap: str, rows: int) -> None:
-        self._worker, self._database, self._rows = worker, database, rows
+    def __init__(self, worker: Worker, source: Source, bootstrap: str, rows: int) -> None:
+        self._worker, self._source, self._rows = worker, source, rows
         self._tree = ProcessTree(worker.pid)
-        self._topic = f"{database.name}.public.sales"
+        self._topic = source.topic
         create_topic(bootstrap, self._topic)
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": self._topic, "fetch.wait.max.ms": 5})
         self._written = 0
 
     def run(self) -> None:
         """Measure everything, and print it."""
-        self._database.execute(_TABLE)
         self._insert(self._rows)
-        config = capture_props(self._database) | {
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-            "plugin.name": "pgoutput",
-            "topic.prefix": self._database.name,
+        config = {
+            **self._source.config,
             "tasks.max": "1",
             "poll.interval.ms": "5",
-            "status.update.interval.ms": "10000",
             **{f"{kind}.converter": "org.apache.kafka.connect.json.JsonConverter" for kind in ("key", "value")},
             **{f"{kind}.converter.schemas.enable": "false" for kind in ("key", "value")},
         }
@@ -141,19 +128,13 @@ class Measurement:
             self._worker.put("connectors/bench/stop")
 
     def _insert(self, rows: int) -> None:
-        self._database.execute(_INSERT.format(first=self._written + 1, last=self._written + rows))
+        self._source.insert(self._written + 1, self._written + rows)
         self._written += rows
 
     def _insert_one_by_one(self) -> None:
         rows = self._rows // _SMALL_SHARE
-        with self._connection() as connection, connection.pipeline():
-            for number in range(self._written + 1, self._written + rows + 1):
-                connection.execute(_INSERT.format(first=number, last=number))
+        self._source.insert_one_by_one(self._written + 1, self._written + rows)
         self._written += rows
-
-    def _connection(self) -> psycopg.Connection[Any]:
-        made: psycopg.Connection[Any] = self._database.connect()
-        return made
 
     def _caught_up(self, what: str, rows: int, write: Callable[[], None]) -> None:
         """Write while the connector is paused, and measure how it catches up."""
@@ -170,6 +151,8 @@ class Measurement:
         wait_until(f"{what} is whole", lambda: self._end() - before >= rows, _PATIENCE)
         seconds, used = time.perf_counter() - at, self._tree.cpu() - cpu
         moved = rows - first
+        if moved <= 0:
+            raise SystemExit(f"{what}: all rows came at once. Measure more of them.")
         print(
             f"{self._worker.name:9} {what:20} {moved / seconds:>9,.0f} rows/s {used / moved * 1e6:>7.1f} us of CPU a "
             f"row",
@@ -186,7 +169,7 @@ class Measurement:
         while len(delays) < _LATENCY_TRANSACTIONS:
             come = self._consumer.consume(100, 0.005)
             now = time.time()
-            delays += [now - json.loads(message.value() or b"")["after"]["sent"] for message in come]
+            delays += [now - self._source.sent(json.loads(message.value() or b"")["after"]) for message in come]
         writer.join()
         settled = sorted(delays[_PER_SECOND:])
         p99 = settled[len(settled) * 99 // 100]
@@ -198,12 +181,11 @@ class Measurement:
 
     def _write_steadily(self) -> None:
         begun = time.perf_counter()
-        with self._connection() as connection:
-            connection.execute("SET synchronous_commit = on")
+        with self._source.inserting() as write:
             for number in range(_LATENCY_TRANSACTIONS):
                 time.sleep(max(0.0, begun + number / _PER_SECOND - time.perf_counter()))
                 self._written += 1
-                connection.execute(_INSERT.format(first=self._written, last=self._written))
+                write(self._written)
 
     def _end(self) -> int:
         try:
@@ -215,23 +197,24 @@ class Measurement:
 def main() -> None:
     """Measure and print."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
+    product = os.environ.get("DATABASE", "postgresql")
+    if product not in DATABASES:
+        raise SystemExit(f"DATABASE={product} is none of {', '.join(DATABASES)}.")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with (
-            EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker,
-            leased_server(POSTGRESQL, folder / "servers") as server,
-        ):
+        with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
             bootstrap = broker.bootstrap_servers
-            with sluice(folder, bootstrap) as worker, captured_database(server) as database:
-                measured(worker, database, bootstrap, rows)
-            if sys.argv[2:] == ["debezium"]:
-                with debezium(folder, bootstrap) as worker, captured_database(server) as database:
-                    measured(worker, database, bootstrap, rows)
+            with server_of(product, folder, bootstrap) as opened:
+                with sluice(folder, bootstrap) as worker, opened() as source:
+                    measured(worker, source, bootstrap, rows)
+                if sys.argv[2:] == ["debezium"]:
+                    with debezium(folder, bootstrap, product) as worker, opened() as source:
+                        measured(worker, source, bootstrap, rows)
 
 
-def measured(worker: Worker, database: Database, bootstrap: str, rows: int) -> None:
+def measured(worker: Worker, source: Source, bootstrap: str, rows: int) -> None:
     """Measure one worker."""
-    measurement = Measurement(worker, database, bootstrap, rows)
+    measurement = Measurement(worker, source, bootstrap, rows)
     try:
         measurement.run()
     finally:

@@ -26,7 +26,10 @@ from equipment.servers.gcs import GcsServer, running_gcs
 from equipment.servers.hdfs import HdfsServer, running_hdfs
 from equipment.servers.lease import Database, Server, leased_server, new_database
 from equipment.servers.mongodb import MongoServer, mongod, mongodb_server
+from equipment.servers.mosquitto import MosquittoServer, mosquitto_program, mosquitto_server
 from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
+from equipment.servers.rabbitmq import RabbitServer, rabbitmq_program, rabbitmq_server
+from equipment.servers.redis import RedisServer, redis_program, redis_server
 from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
 from equipment.servers.search_servers import SearchServer, running_search_server
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
@@ -427,6 +430,86 @@ def _mongodb(*, standalone: bool) -> Iterator[MongoServer]:
     except ConnectError as error:
         pytest.skip(f"no MongoDB here: {error}")
     with mongodb_server(standalone=standalone) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitServer]:
+    """RabbitMQ; each test takes queues of its own."""
+    with _rabbitmq() as server:
+        yield server
+
+
+@pytest.fixture
+def own_rabbitmq() -> Iterator[RabbitServer]:
+    """A RabbitMQ for this test alone, which it may kill."""
+    with _rabbitmq() as server:
+        yield server
+
+
+@contextmanager
+def _rabbitmq() -> Iterator[RabbitServer]:
+    try:
+        rabbitmq_program()
+    except ConnectError as error:
+        pytest.skip(f"no RabbitMQ here: {error}")
+    with rabbitmq_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mosquitto() -> Iterator[MosquittoServer]:
+    """Mosquitto, an MQTT server; each test takes topics of its own."""
+    with _mosquitto() as server:
+        yield server
+
+
+@pytest.fixture
+def own_mosquitto() -> Iterator[MosquittoServer]:
+    """A Mosquitto for this test alone, which it may kill, and which loses nothing then."""
+    with _mosquitto(saves_all=True) as server:
+        yield server
+
+
+@contextmanager
+def _mosquitto(*, saves_all: bool = False) -> Iterator[MosquittoServer]:
+    try:
+        mosquitto_program()
+    except ConnectError as error:
+        pytest.skip(f"no mosquitto here: {error}")
+    with mosquitto_server(saves_all=saves_all) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_session() -> Iterator[RedisServer]:
+    """Redis, one for this process."""
+    with _redis() as server:
+        yield server
+
+
+@pytest.fixture
+def redis(redis_session: RedisServer) -> RedisServer:
+    """An empty Redis."""
+    with redis_session.client() as client:
+        client.flushall()
+    return redis_session
+
+
+@pytest.fixture
+def own_redis() -> Iterator[RedisServer]:
+    """A Redis for this test alone, which it may kill."""
+    with _redis() as server:
+        yield server
+
+
+@contextmanager
+def _redis() -> Iterator[RedisServer]:
+    try:
+        redis_program()
+    except ConnectError as error:
+        pytest.skip(f"no Redis here: {error}")
+    with redis_server() as server:
         yield server
 
 

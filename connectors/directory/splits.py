@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Final
 
 from connect.data import Offset
 from connect.errors import ConnectError, DataError
 from connect.kits.files.folders.folder import Folder
-from connect.kits.files.folders.task_files import TaskFiles
+from connect.kits.files.folders.task_files import TaskFiles, divided
 from connect.kits.files.readers.bookmark import Bookmark
 from connect.kits.files.readers.content import Content, is_archive, is_compressed, members
 from connect.kits.files.readers.format_detection import file_format
@@ -18,10 +16,7 @@ from connect.kits.files.readers.visit import FileState, source_partition
 from connect.kits.files.systems.system import FileStatus
 from connect.source import OffsetStorageReader
 
-__all__ = ["FileSplits", "divided"]
-
-_A_FILE: Final = 64 * 1024
-"""The cost of opening a file, in bytes."""
+__all__ = ["FileSplits"]
 
 
 class FileSplits:
@@ -81,14 +76,3 @@ class FileSplits:
                 return end == content.size and content.has_fingerprint(place.fingerprint)
         except (DataError, OSError):
             return False
-
-
-def divided(sizes: Sequence[tuple[str, int]], most: int) -> list[list[str]]:
-    """Divide the names into at most ``most`` parts of about the same bytes, each in order."""
-    parts: list[list[str]] = [[] for _ in range(min(most, len(sizes)))]
-    loads = [(0, index) for index in range(len(parts))]
-    for name, size in sorted(sizes, key=lambda each: (-each[1], each[0])):
-        load, index = heapq.heappop(loads)
-        parts[index].append(name)
-        heapq.heappush(loads, (load + size + _A_FILE, index))
-    return [sorted(part) for part in parts]

@@ -1,4 +1,4 @@
-"""Sinks that write documents to Elasticsearch and OpenSearch."""
+"""Sinks that write documents to Elasticsearch and OpenSearch, and the source that reads them."""
 
 from connectors.elasticsearch.sink import (
     ElasticsearchSinkConnector,
@@ -6,5 +6,13 @@ from connectors.elasticsearch.sink import (
     OpenSearchSinkConnector,
     OpenSearchSinkTask,
 )
+from connectors.elasticsearch.source import ElasticsearchSourceConnector, ElasticsearchSourceTask
 
-__all__ = ["ElasticsearchSinkConnector", "ElasticsearchSinkTask", "OpenSearchSinkConnector", "OpenSearchSinkTask"]
+__all__ = [
+    "ElasticsearchSinkConnector",
+    "ElasticsearchSinkTask",
+    "ElasticsearchSourceConnector",
+    "ElasticsearchSourceTask",
+    "OpenSearchSinkConnector",
+    "OpenSearchSinkTask",
+]

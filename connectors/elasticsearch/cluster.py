@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
@@ -15,14 +15,13 @@ from connect.errors import ConnectError, RetriableError
 from connect.kits.http.client import HttpClient
 from connect.kits.http.messages import NoAnswerError, Request, Response
 from connect.kits.http.retries import Backoff, retry_after
+from connectors.elasticsearch.cluster_config import Sign
 from connectors.elasticsearch.resources import Resource
 
-__all__ = ["JSON_LINES", "Cluster", "Sign", "is_passing", "refusal"]
+__all__ = ["JSON", "JSON_LINES", "Cluster", "is_passing", "refusal"]
 
 JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 JSON_LINES: Final = {"Content-Type": "application/x-ndjson", "Accept": "application/json"}
-Sign = Callable[[Request], Request]
-"""Adds a signature to a request."""
 
 _EXCERPT_CHARACTERS: Final = 500
 _NOT_FOUND: Final = 404

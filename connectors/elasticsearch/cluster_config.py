@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from connect.config import (
@@ -21,9 +21,13 @@ from connect.config.url import http_url
 from connect.errors import ConfigError
 from connect.hosts import HostDeniedError, HostsConfig
 from connect.kits.http.credentials import Credentials, basic
+from connect.kits.http.messages import Request
 from connect.kits.http.settings import ClientSettings, Remedies, TlsConfig
 
-__all__ = ["ClusterConfig"]
+__all__ = ["ClusterConfig", "Sign", "proxy_url"]
+
+Sign: TypeAlias = Callable[[Request], Request]
+"""Adds a signature to a request."""
 
 _GROUP: Final = "Connection"
 
@@ -146,13 +150,20 @@ class ClusterConfig(HostsConfig, TlsConfig):
         """The URL of the proxy, with its user and password."""
         return None
 
-    def client_settings(self, connections: int) -> ClientSettings:
-        """Return the settings of a client with so many connections."""
+    def signature(self) -> Sign:
+        """Return what signs requests."""
+        return lambda request: request
+
+    def client_settings(
+        self, connections: int, timeouts: tuple[float, float] | None = None, body_seconds: float = float("inf")
+    ) -> ClientSettings:
+        """Return the settings of a client with so many connections, with the timeouts of the options by default."""
         return ClientSettings(
             self.host_rules,
             self.tls_context(trusts_all=self.trusts_any_certificate),
             proxy=self.proxy,
-            timeouts=(_seconds(self.connection_timeout_ms), _seconds(self.read_timeout_ms)),
+            timeouts=timeouts or (_seconds(self.connection_timeout_ms), _seconds(self.read_timeout_ms)),
+            body_seconds=body_seconds,
             max_connections=connections,
             follows_redirects=False,
             remedies=Remedies(untrusted=f"Check the {self._tls_prefix}ssl keys, and the hosts of connection.url."),

@@ -195,26 +195,32 @@ class ElasticsearchSinkConfig(SearchSinkConfig, tls_prefix="elastic.https."):
                 "data.stream.type",
                 "external.resource.usage",
             )
-        if self.data_stream_timestamp_field and not self._writes_streams:
+        if self.data_stream_timestamp_field and not self.writes_streams:
             yield ConfigRuleError(
                 "data.stream.timestamp.field is for data streams: set data.stream.type.", "data.stream.timestamp.field"
             )
-        if self._writes_streams and self.write_method.upper() == "UPSERT":
+        if self.writes_streams and self.write_method.upper() == "UPSERT":
             yield ConfigRuleError(
                 "Documents of a data stream cannot be changed: set write.method=insert.", "write.method"
             )
-        if self._writes_streams and self.behavior_on_null_values.upper() == "DELETE":
+        if self.writes_streams and self.behavior_on_null_values.upper() == "DELETE":
             yield ConfigRuleError(
                 "Documents of a data stream cannot be deleted: set behavior.on.null.values to ignore or fail.",
                 "behavior.on.null.values",
             )
 
     @property
+    def mapping_key(self) -> str:
+        """The key of the mapping of topics to resources that exist."""
+        return "topic.to.external.resource.mapping"
+
+    @property
     def _usage(self) -> str:
         return self.external_resource_usage.upper()
 
     @property
-    def _writes_streams(self) -> bool:
+    def writes_streams(self) -> bool:
+        """Whether documents go to data streams."""
         return self.data_stream_type.upper() != "NONE" or self._usage.endswith("DATASTREAM")
 
     @property

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from connect.config import LOW, MEDIUM, ConfigRuleError, Long, Password, between, matches, non_empty, option
 from connect.errors import ConfigError
 from connect.internals.extras import missing_extra
-from connect.kits.http.aws_signature import AwsAccount
+from connect.kits.http.aws_signature import AwsAccount, aws_signature
+from connectors.elasticsearch.cluster_config import Sign
 from connectors.elasticsearch.resources import ResourceNames
 from connectors.elasticsearch.sink_config import (
     ERRORS,
@@ -178,11 +179,11 @@ class OpenSearchSinkConfig(SearchSinkConfig, tls_prefix=""):
                 "data.stream.enabled",
                 "existing.resource.type",
             )
-        if self._writes_streams and self.index_write_method.lower() == "upsert":
+        if self.writes_streams and self.index_write_method.lower() == "upsert":
             yield ConfigRuleError(
                 "Documents of a data stream cannot be changed: set index.write.method=insert.", "index.write.method"
             )
-        if self._writes_streams and self.behavior_on_null_values.upper() == "DELETE":
+        if self.writes_streams and self.behavior_on_null_values.upper() == "DELETE":
             yield ConfigRuleError(
                 "Documents of a data stream cannot be deleted: set behavior.on.null.values to ignore or fail.",
                 "behavior.on.null.values",
@@ -236,12 +237,28 @@ class OpenSearchSinkConfig(SearchSinkConfig, tls_prefix=""):
             self.aws_sts_role_external_id,
         )
 
+    def signature(self) -> Sign:
+        """Return what signs requests, for Amazon's service."""
+        account = self.aws_account
+        return super().signature() if account is None else aws_signature(account)
+
+    @property
+    def mapping_key(self) -> str:
+        """The key of the mapping of topics to resources that exist."""
+        return "topic.to.existing.resource.mapping"
+
+    @property
+    def makes_template(self) -> bool:
+        """Whether an index template for data streams is made."""
+        return self.data_streams_existing_index_template_name is not None
+
     @property
     def _existing(self) -> str:
         return self.existing_resource_type.lower()
 
     @property
-    def _writes_streams(self) -> bool:
+    def writes_streams(self) -> bool:
+        """Whether documents go to data streams."""
         return self.data_stream_enabled or self._existing == "data_stream"
 
     @property

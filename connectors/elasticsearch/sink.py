@@ -12,14 +12,14 @@ from typing import Final, Generic, TypeVar
 from connect.data import SinkBatch, SinkRecord, TopicPartition, Type
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.internals.crash import crash_point
-from connect.kits.http.aws_signature import aws_signature
 from connect.kits.http.client import HttpClient
 from connect.kits.http.messages import NoAnswerError, Request, Response
 from connect.kits.http.retries import retry_after
 from connect.kits.http.senders import Answered, Senders
 from connect.sink import SinkConnector, SinkTask
 from connectors.elasticsearch.bulk import Bulk, BulkQueue, Outcome, Verdict, verdicts
-from connectors.elasticsearch.cluster import Cluster, Sign, is_passing, refusal
+from connectors.elasticsearch.checks import CheckedElasticsearchConfig, CheckedOpenSearchConfig
+from connectors.elasticsearch.cluster import Cluster, is_passing, refusal
 from connectors.elasticsearch.documents import Documents, LeftOut, Operation, Refused
 from connectors.elasticsearch.elasticsearch_config import ElasticsearchSinkConfig
 from connectors.elasticsearch.mappings import mapping_of
@@ -68,7 +68,7 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
         self._documents = Documents(self._writing)
         connections = config.max_in_flight_requests
         self._client = HttpClient(config.client_settings(connections + 1), config.credentials)
-        self._sign = self._signature()
+        self._sign = config.signature()
         self._cluster = Cluster(self._client, config.nodes, self._sign, config.backoff, config.max_retries)
         self._senders: Senders[Bulk] = Senders(self._client, connections, "bulk")
         self._queue = BulkQueue(config.batch_size, config.bulk_size_bytes, config.linger_ms / 1000)
@@ -118,9 +118,6 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
         if hasattr(self, "_senders"):
             self._client.abort()
             self._senders.close()
-
-    def _signature(self) -> Sign:
-        return _unsigned
 
     # -- records ---------------------------------------------------------------------------------------------------
 
@@ -333,10 +330,6 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
         return f" The last reason: {self._client.hide(self._reason)}" if self._reason else ""
 
 
-def _unsigned(request: Request) -> Request:
-    return request
-
-
 def _is_own_version(verdict: Verdict) -> bool:
     """Whether the document has the very version that was to be written: it was, before a restart."""
     version = verdict.operation.version
@@ -354,10 +347,6 @@ class ElasticsearchSinkTask(SearchSinkTask[ElasticsearchSinkConfig]):
 class OpenSearchSinkTask(SearchSinkTask[OpenSearchSinkConfig]):
     """Writes to OpenSearch, or to Elasticsearch with OpenSearch's options."""
 
-    def _signature(self) -> Sign:
-        account = self.config.aws_account
-        return _unsigned if account is None else aws_signature(account)
-
     def _template(self) -> str | None:
         return self.config.data_streams_existing_index_template_name
 
@@ -371,13 +360,13 @@ class _SearchSinkConnector(SinkConnector[C], Generic[C]):
         return True
 
 
-class ElasticsearchSinkConnector(_SearchSinkConnector[ElasticsearchSinkConfig]):
+class ElasticsearchSinkConnector(_SearchSinkConnector[CheckedElasticsearchConfig]):
     """Writes records to Elasticsearch as documents."""
 
     task_class = ElasticsearchSinkTask
 
 
-class OpenSearchSinkConnector(_SearchSinkConnector[OpenSearchSinkConfig]):
+class OpenSearchSinkConnector(_SearchSinkConnector[CheckedOpenSearchConfig]):
     """Writes records to OpenSearch as documents."""
 
     task_class = OpenSearchSinkTask

@@ -241,6 +241,16 @@ class SearchSinkConfig(ClusterConfig):
         raise NotImplementedError
 
     @property
+    def mapping_key(self) -> str:
+        """The key of the mapping of topics to resources that exist."""
+        raise NotImplementedError
+
+    @property
+    def makes_template(self) -> bool:
+        """Whether an index template for data streams is made."""
+        return False
+
+    @property
     def compresses(self) -> bool:
         """Whether the bodies of requests are compressed."""
         return False

@@ -71,8 +71,8 @@ class _OpenFile:
         self._writer.close()
         while len(self._waiting) > 2 * self._uploads.part_bytes:
             self._upload.send(self._taken())
-        self._upload.finish(bytes(self._waiting), tags)
-        self._waiting.clear()
+        self._upload.finish(self._waiting, tags)
+        self._waiting = bytearray()
 
     def discard(self) -> None:
         """Give the file up."""

@@ -16,6 +16,7 @@ from connectors.spark.partitioner import Partitioner, check_parts, make_partitio
 __all__ = ["UNWIDENED", "file_limits", "table_limits"]
 
 UNWIDENED: Final[Mapping[str, frozenset[tuple[Type, Type]]]] = {
+    "parquet": frozenset({(Type.BYTES, Type.BYTES)}),
     "iceberg": frozenset(
         (integer, fraction)
         for integer in (Type.INT8, Type.INT16, Type.INT32)
@@ -23,7 +24,9 @@ UNWIDENED: Final[Mapping[str, frozenset[tuple[Type, Type]]]] = {
     ),
     "delta": frozenset({(Type.INT8, Type.FLOAT32), (Type.INT16, Type.FLOAT32)}),
 }
-"""The types that columns of tables in a format keep, each with the wider one that files of Parquet can have."""
+"""The types that columns of tables in a format keep, each with the wider one that records may have; those of bytes are
+decimals with more digits.
+"""
 
 
 _METADATA: Final = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")

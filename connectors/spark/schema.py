@@ -6,8 +6,8 @@ except for logical types.
 
 A table grows by new columns, and by types that hold every value of the previous type for any reader of the old files:
 ``int8`` to ``int16`` to ``int32`` to ``int64``, ``int8`` and ``int16`` to ``float32``, those and ``int32`` and
-``float32`` to ``float64``. Any other change, above all ``int64`` to ``float64``, would alter values already written
-(invariant I5), unless the files are rewritten and every value is checked.
+``float32`` to ``float64``, and decimals to more digits. Any other change, above all ``int64`` to ``float64``, would
+alter values already written (invariant I5), unless the files are rewritten and every value is checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import field as attribute
 from typing import Final
 
 from connect.data import Schema, Type
-from connect.data.logical import LOGICAL_NAMES
+from connect.data.logical import DECIMAL_NAME, LOGICAL_NAMES
 from connect.errors import SchemaError
 
 __all__ = [
@@ -34,6 +34,9 @@ __all__ = [
 
 VALUE_COLUMN: Final = "value"
 
+_PRECISION: Final = "connect.decimal.precision"
+_MOST_DIGITS: Final = "38"
+"""The digits of a decimal whose schema does not say how many there are."""
 _FLOAT32: Final = {Type.INT8, Type.INT16, Type.FLOAT32}
 _FLOAT64: Final = _FLOAT32 | {Type.INT32, Type.FLOAT64}
 _INTEGERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
@@ -233,6 +236,10 @@ def _widened(table: Schema, seen: Schema, path: str, rule: _Rule) -> Schema:
         if table.type is Type.STRUCT:
             return _struct(table, seen, path, rule)
         return _container(table, seen, path, rule) if table.value_schema is not None else table
+    if (digits := _digits(table, seen)) is not None and (
+        digits is table or rule.evolution.may_widen(table.type, seen.type)
+    ):
+        return digits
     kind = _number(table.type, seen.type) if table.name is None and seen.name is None else None
     if kind is not None and (kind is table.type or rule.evolution.may_widen(table.type, kind)):
         return table.replace(type=kind)
@@ -270,6 +277,21 @@ def _number(table: Type, seen: Type) -> Type | None:
     if both <= _FLOAT32:
         return Type.FLOAT32
     return Type.FLOAT64 if both <= _FLOAT64 else None
+
+
+def _digits(table: Schema, seen: Schema) -> Schema | None:
+    """Return the decimal with more digits, if both are decimals that differ in nothing else."""
+    if table.name != DECIMAL_NAME or seen.name != DECIMAL_NAME:
+        return None
+    (first, first_digits), (second, second_digits) = map(_scale_and_digits, (table, seen))
+    if first != second or not (first_digits.isdecimal() and second_digits.isdecimal()):
+        return None
+    return table if int(first_digits) >= int(second_digits) else seen.replace(optional=table.optional)
+
+
+def _scale_and_digits(schema: Schema) -> tuple[str | None, str]:
+    parameters = schema.parameters or {}
+    return parameters.get("scale"), parameters.get(_PRECISION, _MOST_DIGITS)
 
 
 def _refuse(table: Schema, seen: Schema, path: str) -> Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from queue import Empty, SimpleQueue
 from typing import Final
 
@@ -13,6 +13,7 @@ __all__ = ["SenderNames"]
 
 _THREADS: Final = 4
 _PATIENCE_SECONDS: Final = 1.0
+_SLICE_SECONDS: Final = 0.05
 _MOST_KNOWN: Final = 10_000
 
 
@@ -32,8 +33,11 @@ class SenderNames:
             # As daemons they do not keep the process when it ends.
             threading.Thread(target=self._ask, name=f"syslog names {number}", daemon=True).start()
 
-    def names(self, addresses: Collection[str]) -> Mapping[str, str]:
-        """Return the name of each address. One that the DNS does not tell within a second is the address itself."""
+    def names(self, addresses: Collection[str], goes_on: Callable[[], bool]) -> Mapping[str, str]:
+        """Return the name of each address.
+
+        One that the DNS does not tell within a second, or before the task is to stop, is the address itself.
+        """
         now = time.monotonic()
         self._take_answers(0.0)
         fresh = {address for address in addresses if self._is_to_ask(address, now)}
@@ -42,7 +46,9 @@ class SenderNames:
             self._questions.put(address)
         # What was waited for once is not waited for again.
         while fresh & self._asked and (left := now + _PATIENCE_SECONDS - time.monotonic()) > 0:
-            self._take_answers(left)
+            self._take_answers(min(left, _SLICE_SECONDS))
+            if not goes_on():
+                break
         return {address: self._known[address][0] if address in self._known else address for address in addresses}
 
     def close(self) -> None:

@@ -24,6 +24,9 @@ __all__ = ["SHARED_KEY", "Reception", "Taken", "source_partition"]
 SHARED_KEY: Final = "syslog.port.shared"
 """Set by the connector in the configurations of its tasks: whether several listen on the port."""
 
+_LOOK_SECONDS: Final = 0.001
+"""How long to wait to find out whether the task must stop: a wait of 0 does not check."""
+
 _KEY_SCHEMA: Final = Schema.string()
 _HOST: Final = FIELDS.index("host")
 _TYPE: Final = FIELDS.index("type")
@@ -150,6 +153,10 @@ class Reception:
             "syslog_broken_connections_total", counts.broken_connections, "Connections closed for what the peer did."
         )
 
+    def _goes_on(self) -> bool:
+        """Return whether the task may go on waiting."""
+        return self._context.wait(_LOOK_SECONDS)
+
     def _ring(self) -> None:
         if self._receiver is not None:
             self._receiver.ring()
@@ -237,7 +244,7 @@ class Reception:
 
     def _named(self, rows: Sequence[Row], names: SenderNames) -> Sequence[Row]:
         sender = FIELDS.index("remoteAddress")
-        found = names.names({row[sender] for row in rows if row[_HOST] is None})
+        found = names.names({row[sender] for row in rows if row[_HOST] is None}, self._goes_on)
         return [
             row if row[_HOST] is not None else (*row[:_HOST], found[row[sender]], *row[_HOST + 1 :]) for row in rows
         ]

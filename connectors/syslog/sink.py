@@ -25,6 +25,8 @@ from connectors.syslog.sink_messages import MessageWriter
 
 __all__ = ["SyslogSinkConnector", "SyslogSinkTask"]
 
+_LOOK_SECONDS: Final = 0.001
+"""How long to wait to find out whether the task must stop: a wait of 0 does not check."""
 _CHUNK_BYTES: Final = 65_536
 
 
@@ -89,7 +91,7 @@ class SyslogSinkTask(SinkTask[SyslogSinkConfig]):
                 config.host_rules,
                 self._tls,
                 config.syslog_timeout_ms / 1000,
-                lambda: self.context.wait(0),
+                lambda: self.context.wait(_LOOK_SECONDS),
             )
         return self._connection
 

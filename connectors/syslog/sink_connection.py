@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 import select
 import socket
 import ssl
@@ -59,7 +61,8 @@ class ReceiverConnection:
     def settle(self) -> None:
         """Wait until the receiver's machine has acknowledged all that was sent.
 
-        Raises ``BrokenConnectionError`` if it does not, or if the receiver has closed the connection.
+        Raises ``BrokenConnectionError`` if it does not, or if the receiver has closed the connection. A task that stops
+        waits for it too, for its last commit.
         """
         deadline = time.monotonic() + self._seconds
         while struct.unpack("i", fcntl.ioctl(self._socket.fileno(), _SIOCOUTQ, b"\0" * 4))[0]:
@@ -93,25 +96,54 @@ class ReceiverConnection:
         raise BrokenConnectionError(f"{self._shown} cannot be connected to: {os_reason(last)}") from last
 
     def _connected_to(self, address: str, host: str, port: int, tls: ssl.SSLContext | None) -> socket.socket:
-        plain = socket.create_connection((address, port), self._seconds)
+        plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        deadline = time.monotonic() + self._seconds
         try:
+            plain.setblocking(False)
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self._seconds * 1000))
-            connection = plain if tls is None else tls.wrap_socket(plain, server_hostname=host)
-            connection.setblocking(False)
+            if plain.connect_ex((address, port)) == errno.EINPROGRESS:
+                self._wait_for(plain, select.POLLOUT, deadline)
+            if failed := plain.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                raise OSError(failed, os.strerror(failed))
+            return plain if tls is None else self._encrypted(plain, host, tls, deadline)
         except BaseException:
             plain.close()
             raise
-        return connection
+
+    def _encrypted(self, plain: socket.socket, host: str, tls: ssl.SSLContext, deadline: float) -> socket.socket:
+        connection = tls.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+        try:
+            while True:
+                try:
+                    connection.do_handshake()
+                except ssl.SSLWantReadError:
+                    self._wait_for(connection, select.POLLIN, deadline)
+                except ssl.SSLWantWriteError:
+                    self._wait_for(connection, select.POLLOUT, deadline)
+                else:
+                    return connection
+        except BaseException:
+            connection.close()
+            raise
+
+    def _wait_for(self, connection: socket.socket, event: int, deadline: float) -> None:
+        """Wait until a socket is readable or writable. Raises ``TimeoutError``, or the error that ends all if the task
+        is to stop.
+        """
+        waiting = select.poll()
+        waiting.register(connection, event)
+        while not waiting.poll(_LOOK_SECONDS * 1000):
+            if not self._goes_on():
+                raise self._broken("the task stops")
+            if time.monotonic() > deadline:
+                raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
 
     def _wait_writable(self, deadline: float) -> None:
-        waiting = select.poll()
-        waiting.register(self._socket, select.POLLOUT)
-        waiting.poll(_LOOK_SECONDS * 1000)
-        if not self._goes_on():
-            raise self._broken("the task stops")
-        if time.monotonic() > deadline:
-            raise self._broken(f"it does not take what is sent within {self._seconds:g} s")
+        try:
+            self._wait_for(self._socket, select.POLLOUT, deadline)
+        except TimeoutError as error:
+            raise self._broken(f"it does not take what is sent within {self._seconds:g} s") from error
 
     def _check(self) -> None:
         """Raise ``BrokenConnectionError`` if the receiver has closed or reset the connection."""

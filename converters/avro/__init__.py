@@ -1,6 +1,5 @@
 """Avro, with the schemas in a schema registry."""
 
-from converters.avro.codecs import AvroConverterConfig
-from converters.avro.converter import AvroConverter
+from converters.avro.converter import AvroConverter, AvroConverterConfig
 
 __all__ = ["AvroConverter", "AvroConverterConfig"]

@@ -1,30 +1,89 @@
-"""The Avro converter."""
+"""The Avro converter, its options, and Avro as a format of a schema registry."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby, islice, repeat
-from operator import indexOf
-from typing import Any, Final
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any, ClassVar, Final
 
-from connect.converter import Converter
-from connect.data import ArrowColumn, Column, Schema, SchemaAndValue, ValueColumn
-from connect.errors import DataError
-from connect.kits.avro.encode import Encode
-from connect.kits.avro.wire_format import HEADER, read_id
-from converters.avro.codecs import AvroConverterConfig, Codecs, Reader
-from converters.avro.column import AvroColumn, Use
-from converters.registry import RegistryClient
+from connect.data import ArrowColumn, Column, Schema, ValueColumn
+from connect.kits.avro.avro_schema import AvroSchema, is_null, parse_avro
+from connect.kits.avro.avro_text import avro_text
+from connect.kits.avro.config import AvroDataConfig
+from connect.kits.avro.decode import Decode, decoder
+from connect.kits.avro.encode import Encode, encoder
+from connect.kits.avro.from_connect import avro_from_connect
+from connect.kits.avro.to_connect import connect_from_avro
+from connect.kits.schema_frame import HEADER
+from converters.registry import RegisteredSchema, RegistryClient, RegistryConfig
+from converters.registry.codecs import ArrowDecoder, Reader, SchemaFormat, Written
+from converters.registry.converter import RegistryConverter
 
-__all__ = ["AvroConverter"]
+__all__ = ["AvroConverter", "AvroConverterConfig"]
 
-_TOMBSTONE: Final = SchemaAndValue(None, None)
 _SHORT_RUN: Final = 64
 """Runs of fewer messages with the same schema id, on average, are not worth a column each."""
-_NOTHING: Final = ("", b"\xff")
 
 
-class AvroConverter(Converter[AvroConverterConfig]):
+class AvroConverterConfig(RegistryConfig, AvroDataConfig):
+    """The options of the Avro converter: the registry, and how schemas are mapped."""
+
+
+class AvroFormat(SchemaFormat[AvroSchema]):
+    """Avro, as these options map it."""
+
+    kind: ClassVar[str] = "AVRO"
+    title: ClassVar[str] = "Avro"
+
+    def __init__(self, config: AvroConverterConfig) -> None:
+        self._config = config
+
+    def written(self, schema: Schema | None) -> Written[AvroSchema]:
+        """Translate the schema of values to be written."""
+        avro = avro_from_connect(schema, self._config)
+        return Written(avro, avro_text(avro))
+
+    def parsed(self, registered: RegisteredSchema, registry: RegistryClient) -> AvroSchema:
+        """Parse a schema of the registry."""
+        return parse_avro(registered.text, registry.referenced(registered))
+
+    def record_name(self, schema: AvroSchema, header: bytes) -> str | None:  # noqa: ARG002
+        """Return the name of a record; of a union, that of its only member but null."""
+        present = [branch for branch in schema.branches if not is_null(branch)] or [schema]
+        return present[0].name if len(present) == 1 and present[0].kind == "record" else None
+
+    def check_readable(self, written: Written[AvroSchema], target: AvroSchema) -> None:
+        """Raise :class:`~connect.errors.SchemaError` if values of one schema could not be read in another."""
+        decoder(written.parsed, target, connect_from_avro(target, self._config), self._config)
+
+    def encoder(
+        self,
+        schema: Schema | None,
+        written: Written[AvroSchema],  # noqa: ARG002
+        target: AvroSchema,
+        schema_id: int,
+        *,
+        strict: bool,  # noqa: ARG002
+    ) -> Encode:
+        """Return the encoder of values as messages in the target schema."""
+        return encoder(schema, target, schema_id, self._config)
+
+    def reader(self, writer: AvroSchema, target: AvroSchema, version: int | None, header: bytes) -> Reader:  # noqa: ARG002
+        """Return the reader of messages written in one schema, by the rules of Avro for reading them in another."""
+        schema = connect_from_avro(target, self._config, version)
+        decode = decoder(writer, target, schema, self._config)
+        if schema is None:
+            return Reader(None, decode)
+        return Reader(schema, decode, cache(partial(self._columns, writer, target, schema, decode)))
+
+    def _columns(self, writer: AvroSchema, target: AvroSchema, schema: Schema, decode: Decode) -> ArrowDecoder:
+        # numpy and pyarrow are loaded only where columns are read.
+        from connect.kits.avro.columns import column_decoder  # noqa: PLC0415
+
+        return column_decoder(writer, target, schema, self._config, decode)
+
+
+class AvroConverter(RegistryConverter[AvroConverterConfig]):
     """Writes and reads Avro with schemas in a Confluent-compatible schema registry, with the same bytes as Java.
 
     A message is a zero byte, the id of the schema in four bytes, and the value. Any other message, even one with a
@@ -33,91 +92,7 @@ class AvroConverter(Converter[AvroConverterConfig]):
     """
 
     def __init__(self, config: AvroConverterConfig, *, is_key: bool = False) -> None:
-        super().__init__(config, is_key=is_key)
-        self._registry = RegistryClient(config)
-        self._codecs = Codecs(config, self._registry, is_key=is_key)
-        self._keep = not self._codecs.may_change
-        self._last_read: tuple[tuple[str, bytes], Reader | None] = (_NOTHING, None)
-        self._use = Use()
-        self._last_written: tuple[str, Schema | None, Encode | None] = ("", None, None)
-
-    def close(self) -> None:
-        """Close the connections to the registry."""
-        self._registry.close()
-
-    # -- writing -----------------------------------------------------------------------------------------------
-
-    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """Return the message of a value; ``None`` for a null.
-
-        Raises a :class:`~connect.errors.DataError` that names the field if the value does not match the schema, and one
-        if the registry refuses the schema.
-        """
-        if value is None:
-            _check_nullable(schema)
-            return None
-        return self._writer(topic, schema)([value])[0]
-
-    def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
-        """Return the message of every value in a column; errors as in :meth:`from_connect`."""
-        values, schema = column.values(), column.schema
-        present = [value for value in values if value is not None]
-        messages = self._writer(topic, schema)(present) if present else []
-        if len(present) == len(values):
-            return messages
-        _check_nullable(schema)
-        written = iter(messages)
-        return [None if value is None else next(written) for value in values]
-
-    def _writer(self, topic: str, schema: Schema | None) -> Encode:
-        last_topic, last_schema, writer = self._last_written
-        if writer is None or last_schema is not schema or last_topic != topic:
-            writer = self._codecs.writer(topic, schema)
-            if self._keep:
-                self._last_written = (topic, schema, writer)
-        return writer
-
-    # -- reading -----------------------------------------------------------------------------------------------
-
-    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
-        """Return the schema and the value of a message.
-
-        Raises :class:`~connect.errors.DataError` if it is malformed.
-        """
-        if data is None:
-            return _TOMBSTONE
-        reader = self._reader(topic, data)
-        return SchemaAndValue(reader.schema, reader.decode([data])[0])
-
-    def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
-        """Return the values of many messages, starting a new column where the schema id changes.
-
-        Errors as in :meth:`to_connect`.
-        """
-        columns: list[Column] = []
-        for absent, run in groupby(data, _is_none) if None in data else [(False, data)]:
-            messages: Any = list(run)
-            if absent:
-                columns.append(ValueColumn(messages))
-            else:
-                columns += self._runs(topic, messages)
-        return columns
-
-    def _runs(self, topic: str, messages: Sequence[bytes]) -> Iterator[Column]:
-        start = 0
-        while start < len(messages):
-            reader = self._reader(topic, messages[start])
-            end = _end_of_run(messages, start, messages[start][:HEADER])
-            run = messages[start:end] if end - start < len(messages) else messages
-            yield self._column(reader, run)
-            start = end
-
-    def _column(self, reader: Reader, messages: Sequence[bytes]) -> Column:
-        if reader.decoders is None:
-            return ValueColumn(reader.decode(messages))
-        # What reads the next column probably wants the same of it as of this one.
-        arrow, self._use = self._use.is_arrow, Use()
-        return AvroColumn.decoded(messages, reader.decoders, self._use, arrow=arrow)
+        super().__init__(config, AvroFormat(config), config.schemas_cache_config, is_key=is_key)
 
     def to_connect_arrow(self, topic: str, data: Any) -> Sequence[Column]:
         """Return the values of an Arrow array of messages, none of which is null, decoded straight into Arrow.
@@ -133,38 +108,12 @@ class AvroConverter(Converter[AvroConverterConfig]):
         if len(ends) > 1 + len(data) // _SHORT_RUN:
             return self.to_connect_column(topic, data.to_pylist())
         columns: list[Column] = []
-        for end, prefix in zip(ends, runs.values.to_pylist(), strict=True):
-            reader = self._reader(topic, prefix)
+        for end, header in zip(ends, runs.values.to_pylist(), strict=True):
+            reader = self.reader(topic, header)
             run = data.slice(start, end - start)
-            if reader.decoders is None:
+            if reader.columns is None:
                 columns.append(ValueColumn(reader.decode(run.to_pylist())))
             else:
-                columns.append(ArrowColumn(reader.decoders.columns().read_array(run), reader.schema))
+                columns.append(ArrowColumn(reader.columns().read_array(run), reader.schema))
             start = end
         return columns
-
-    def _reader(self, topic: str, message: bytes) -> Reader:
-        key = (topic, message[:HEADER])
-        known, reader = self._last_read
-        if reader is None or known != key:
-            reader = self._codecs.reader(topic, read_id(message))
-            if self._keep:
-                self._last_read = (key, reader)
-        return reader
-
-
-def _check_nullable(schema: Schema | None) -> None:
-    if schema is not None and not schema.optional:
-        raise DataError("Found null value for non-optional schema: make the schema optional, or give a value.")
-
-
-def _end_of_run(messages: Sequence[bytes], start: int, prefix: bytes) -> int:
-    """Return the index of the first message, from ``start`` on, that does not begin with ``prefix``."""
-    try:
-        return start + indexOf(map(bytes.startswith, islice(messages, start, None), repeat(prefix)), False)
-    except ValueError:
-        return len(messages)
-
-
-def _is_none(message: bytes | None) -> bool:
-    return message is None

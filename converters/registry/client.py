@@ -27,7 +27,7 @@ from converters.registry.authentication import (
     issuer_error,
 )
 from converters.registry.config import RegistryConfig
-from converters.registry.schema import RegisteredSchema, SchemaReference, registered_schema, whole_member
+from converters.registry.schema import RegisteredSchema, SchemaReference, registered_schema, request_body, whole_member
 
 __all__ = ["RegistryClient", "RegistryError"]
 
@@ -111,18 +111,26 @@ class RegistryClient:
 
     # -- requests -------------------------------------------------------------------------------------------
 
-    def register(self, subject: str, text: str) -> int:
+    def register(
+        self, subject: str, text: str, kind: str = "AVRO", references: tuple[SchemaReference, ...] = ()
+    ) -> int:
         """Return the id of a schema, after registering it under ``subject`` if necessary."""
         path = f"/subjects/{_quoted(subject)}/versions{self._normal}"
-        what = f"register a schema under subject {subject}"
+        what, body = f"register a schema under subject {subject}", request_body(text, kind, references)
         return self._by_key.get(
-            ("register", subject, text), lambda: whole_member(self._send("POST", path, {"schema": text}, what), "id")
+            ("register", subject, text, kind, references),
+            lambda: whole_member(self._send("POST", path, body, what), "id"),
         )
 
-    def look_up(self, subject: str, text: str) -> RegisteredSchema:
+    def look_up(
+        self, subject: str, text: str, kind: str = "AVRO", references: tuple[SchemaReference, ...] = ()
+    ) -> RegisteredSchema:
         """Return the registered schema with that text. Raises :class:`RegistryError` if there is none."""
         path, what = f"/subjects/{_quoted(subject)}{self._normal}", f"look for the schema under subject {subject}"
-        return self._by_key.get(("look up", subject, text), partial(self._schema, "POST", path, {"schema": text}, what))
+        return self._by_key.get(
+            ("look up", subject, text, kind, references),
+            partial(self._schema, "POST", path, request_body(text, kind, references), what),
+        )
 
     def by_id(self, schema_id: int, subject: str | None = None) -> RegisteredSchema:
         """Return the schema with that id."""
@@ -157,16 +165,35 @@ class RegistryClient:
         path, what = f"/subjects/{_quoted(subject)}/versions/latest", f"get the latest schema of subject {subject}"
         return self._latest.get(subject, partial(self._schema, "GET", path, None, what))
 
+    def newest(self, subject: str) -> RegisteredSchema | None:
+        """Return the schema of ``subject`` that is the latest now; ``None`` if the subject has none."""
+        path, what = f"/subjects/{_quoted(subject)}/versions/latest", f"get the latest schema of subject {subject}"
+        try:
+            return self._schema("GET", path, None, what)
+        except RegistryError as error:
+            if error.is_unknown:
+                return None
+            raise
+
     def referenced(self, schema: RegisteredSchema) -> list[str]:
         """Return the texts of all schemas that ``schema`` references, each after the schemas it references itself."""
+        return list({text: None for _, text in self.references(schema)})
+
+    def references(self, schema: RegisteredSchema) -> list[tuple[str, str]]:
+        """Return all schemas that ``schema`` references, by name and text, each after the schemas it references itself.
+
+        A schema that is referenced by several names comes under each of them.
+        """
         found: dict[tuple[str, int], str] = {}
-        self._collect(schema.references, found, frozenset())
-        return list(found.values())
+        names: dict[tuple[str, tuple[str, int]], None] = {}
+        self._collect(schema.references, found, names, frozenset())
+        return [(name, found[key]) for name, key in names]
 
     def _collect(
         self,
         references: Iterable[SchemaReference],
         found: dict[tuple[str, int], str],
+        names: dict[tuple[str, tuple[str, int]], None],
         above: frozenset[tuple[str, int]],
     ) -> None:
         for reference in references:
@@ -175,8 +202,9 @@ class RegistryClient:
                 raise DataError(f"The schema of subject {key[0]}, version {key[1]}, refers to itself in the registry.")
             if key not in found:
                 schema = self._by_version(*key)
-                self._collect(schema.references, found, above | {key})
+                self._collect(schema.references, found, names, above | {key})
                 found[key] = schema.text
+            names[(reference.name, key)] = None
 
     def _by_version(self, subject: str, version: int) -> RegisteredSchema:
         path, what = f"/subjects/{_quoted(subject)}/versions/{version}", f"get version {version} of subject {subject}"

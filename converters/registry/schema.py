@@ -7,7 +7,7 @@ from typing import Any
 
 from connect.errors import DataError
 
-__all__ = ["RegisteredSchema", "SchemaReference", "registered_schema", "whole_member"]
+__all__ = ["RegisteredSchema", "SchemaReference", "registered_schema", "request_body", "whole_member"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,18 @@ class RegisteredSchema:
     kind: str = "AVRO"
     references: tuple[SchemaReference, ...] = ()
     version: int | None = None
+
+
+def request_body(text: str, kind: str, references: tuple[SchemaReference, ...]) -> dict[str, Any]:
+    """Return the JSON with which a registry is asked for a schema."""
+    body: dict[str, Any] = {"schema": text}
+    if kind != "AVRO":
+        body["schemaType"] = kind
+    if references:
+        body["references"] = [
+            {"name": each.name, "subject": each.subject, "version": each.version} for each in references
+        ]
+    return body
 
 
 def registered_schema(answer: Any) -> RegisteredSchema:

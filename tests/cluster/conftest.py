@@ -14,6 +14,7 @@ from connectors.spark.format_session import format_session
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.sources.jdbc.drivers import jdbc_driver
 from connectors.spark.stores.access import store_access
+from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.workers.cluster import Cluster
 from equipment.workers.small_spark import sink_props, spark_java_for
 
@@ -35,6 +36,13 @@ def spark_java() -> Iterator[Mapping[str, str]]:
     jars = [*resolve_jars(locked, home=sluice_home()), *(jar for each in formats for jar in each.own_jars)]
     with spark_java_for(sink_props({"store.url": "s3://none/lake", "spark.jars": ",".join(map(str, jars))})) as java:
         yield java
+
+
+@pytest.fixture
+def mortal(tmp_path: Path, broker_jars: tuple[Path, ...]) -> Iterator[ProxiedBroker]:
+    """A broker that may be killed."""
+    with ProxiedBroker.running(tmp_path / "broker", broker_jars, 0) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="module")

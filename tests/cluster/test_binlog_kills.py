@@ -1,4 +1,4 @@
-"""Random transactions on MySQL and MariaDB while workers, tasks and the database are killed.
+"""Random transactions on MySQL and MariaDB while workers, tasks, the database and the broker are killed.
 
 As for PostgreSQL: of two connectors, the one with exactly-once support has each committed change once and in order, the
 other has each at least once. The writer knows what was committed, whatever the kills leave unanswered.
@@ -24,6 +24,7 @@ import requests
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from equipment.binlog_capture import binlog_props
+from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.servers.killable import KillableServer, killable_server
 from equipment.servers.lease import Database, new_database
@@ -32,8 +33,9 @@ from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 
 KILLS: Final = int(os.environ.get("SLUICE_CDC_KILLS", "0"))
-"""How many kills there are: each victim once, then any. Without the variable, only the first two."""
-VICTIMS: Final = ("database", "worker", "task")
+"""How many kills there are: each victim once, then any. Without the variable, only the first two, and the broker is the
+run's."""
+VICTIMS: Final = ("database", "worker", "task", "broker")
 FEW: Final = 2
 PATIENCE: Final = 120.0
 KEYS: Final = 40
@@ -174,10 +176,13 @@ class Writer:
 
 
 class Flow:
-    """The database, and a worker for each of the two connectors."""
+    """The database, a worker for each of the two connectors, and the broker, if it may be killed."""
 
-    def __init__(self, product: str, server: KillableServer, database: Database, bootstrap: str) -> None:
-        self.product, self.server, self.database, self.bootstrap = product, server, database, bootstrap
+    def __init__(
+        self, product: str, server: KillableServer, database: Database, bootstrap: str, broker: ProxiedBroker | None
+    ) -> None:
+        self.product, self.server, self.database = product, server, database
+        self.bootstrap, self.broker = bootstrap, broker
         self.workers: dict[str, DistributedWorker] = {}
         self._ends = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends", "log_level": 0})
 
@@ -218,6 +223,10 @@ class Flow:
                 for worker in self.workers.values():
                     with suppress(ProcessLookupError):
                         os.kill(worker.task_pid("capture"), signal.SIGKILL)
+            case "broker":
+                assert self.broker is not None
+                self.broker.kill()
+                self.broker.start()
             case _:
                 self.server.kill()
                 self.server.start()
@@ -256,15 +265,17 @@ class Flow:
 
 
 @pytest.fixture
-def flow(request: pytest.FixtureRequest, tmp_path: Path, bootstrap: str) -> Iterator[Flow]:
+def flow(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Flow]:
     """Both connectors, streaming."""
     product: str = request.param
+    broker: ProxiedBroker | None = request.getfixturevalue("mortal") if KILLS else None
+    bootstrap = request.getfixturevalue("bootstrap") if broker is None else broker.bootstrap
     with ExitStack() as stack:
         server = stack.enter_context(killable_server(PRODUCTS[product], *DURABLE))
         # The database goes with its server, so it is not dropped.
         database = new_database(server.server).__enter__()
         database.execute(*TABLES)
-        made = Flow(product, server, database, bootstrap)
+        made = Flow(product, server, database, bootstrap, broker)
         stack.callback(made.close)
         for alias, props in {"exact": {"exactly_once_source_support": "enabled"}, "least": {}}.items():
             made.start(alias, tmp_path / alias, **props)

@@ -1,4 +1,4 @@
-"""Random transactions while workers, tasks and the database are killed: every change arrives, in order by key.
+"""Random transactions while workers, tasks, database and broker are killed: every change arrives, in order by key.
 
 Two connectors capture the same tables: one with exactly-once support, whose topics have each change once, and one
 without, whose topics may have some twice. The writer knows what it has committed, whatever the kills leave
@@ -24,6 +24,7 @@ import pytest
 import requests
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.change_data import capture_props
 from equipment.servers.killable import KillableServer, killable_server
@@ -33,8 +34,9 @@ from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 
 KILLS: Final = int(os.environ.get("SLUICE_CDC_KILLS", "0"))
-"""How many kills there are: each victim once, then any. Without the variable, only the first two."""
-VICTIMS: Final = ("database", "worker", "task")
+"""How many kills there are: each victim once, then any. Without the variable, only the first two, and the broker is the
+run's."""
+VICTIMS: Final = ("database", "worker", "task", "broker")
 FEW: Final = 2
 PATIENCE: Final = 120.0
 KEYS: Final = 40
@@ -207,10 +209,12 @@ class Writer:
 
 
 class Flow:
-    """The database, and a worker for each of the two connectors."""
+    """The database, a worker for each of the two connectors, and the broker, if it may be killed."""
 
-    def __init__(self, server: KillableServer, database: Database, bootstrap: str) -> None:
-        self.server, self.database, self.bootstrap = server, database, bootstrap
+    def __init__(
+        self, server: KillableServer, database: Database, bootstrap: str, broker: ProxiedBroker | None
+    ) -> None:
+        self.server, self.database, self.bootstrap, self.broker = server, database, bootstrap, broker
         self.workers: dict[str, DistributedWorker] = {}
         self._ends = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends", "log_level": 0})
 
@@ -252,6 +256,10 @@ class Flow:
                 for worker in self.workers.values():
                     with suppress(ProcessLookupError):
                         os.kill(worker.task_pid("capture"), signal.SIGKILL)
+            case "broker":
+                assert self.broker is not None
+                self.broker.kill()
+                self.broker.start()
             case _:
                 self.server.kill()
                 self.server.start()
@@ -291,14 +299,16 @@ class Flow:
 
 
 @pytest.fixture
-def flow(tmp_path: Path, bootstrap: str) -> Iterator[Flow]:
+def flow(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Flow]:
     """Both connectors, streaming."""
+    broker: ProxiedBroker | None = request.getfixturevalue("mortal") if KILLS else None
+    bootstrap = request.getfixturevalue("bootstrap") if broker is None else broker.bootstrap
     with ExitStack() as stack:
         settings = ("-c", "synchronous_commit=on", "-c", "wal_sender_timeout=5s")
         server = stack.enter_context(killable_server(POSTGRESQL, *settings))
         database = stack.enter_context(_kept(server))
         database.execute(*TABLES)
-        made = Flow(server, database, bootstrap)
+        made = Flow(server, database, bootstrap, broker)
         stack.callback(made.close)
         for alias, props in {"exact": {"exactly_once_source_support": "enabled"}, "least": {}}.items():
             made.start(alias, tmp_path / alias, **props)

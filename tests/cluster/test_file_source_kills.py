@@ -11,6 +11,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,6 +75,69 @@ def test_objects_are_removed_only_when_their_records_are_there(
         offsets = worker.folder / "offsets"
         run_with_kills(worker, lambda: offsets.exists() and offsets.stat().st_size > 0)
         assert "Contents" not in client.list_objects_v2(Bucket=bucket)
+    assert_all_are_there(bootstrap, topic)
+
+
+@pytest.mark.thorough
+def test_messages_about_objects_are_deleted_only_when_their_records_are_there(
+    standalone: MakeWorker, topic: str, bootstrap: str
+) -> None:
+    """Most objects are told after the worker has listed the bucket, several times each and out of order."""
+    with running_moto() as server:
+        bucket, client, queues = server.make_bucket(), server.client(), server.client("sqs")
+        url = queues.create_queue(QueueName=bucket)["QueueUrl"]
+        worker = standalone()
+        worker.connector(
+            "objects",
+            connector_class="S3Source",
+            s3_bucket_name=bucket,
+            prefix="in/",
+            topic=topic,
+            max_poll_records="50",
+            sqs_url=url,
+            sqs_visibility_timeout_seconds="2",
+            run_until="drained",
+            **{key.replace(".", "_"): value for key, value in server.props.items()},
+        )
+        told = iter(range(FILES))
+
+        def tell(count: int) -> None:
+            keys = [f"in/{number:04}.txt" for number in islice(told, count)]
+            for key in keys:
+                client.put_object(Bucket=bucket, Key=key, Body=lines(int(key[3:7])).encode())
+            for key in [*reversed(keys), *keys]:
+                about = {"bucket": {"name": bucket}, "object": {"key": key}}
+                body = json.dumps({"Records": [{"eventName": "ObjectCreated:Put", "s3": about}]})
+                queues.send_message(QueueUrl=url, MessageBody=body)
+
+        def left() -> int:
+            names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+            found = queues.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+            return sum(int(found[name]) for name in names)
+
+        offsets = worker.folder / "offsets"
+        chance = random.Random(os.environ.get("SLUICE_FILE_SEED", "queue"))
+        tell(4)
+
+        def stored_at() -> int:
+            return offsets.stat().st_mtime_ns if offsets.exists() else 0
+
+        for _ in range(KILLS):
+            tell(1)
+            before = stored_at()
+            worker.start()
+            wait_until("offsets are stored", lambda before=before: stored_at() > before, seconds=120)
+            tell(1)
+            time.sleep(chance.uniform(0, 0.6))
+            worker.kill()
+        tell(FILES)
+        assert worker.run(seconds=600) == 0, worker.log()
+        assert_all_are_there(bootstrap, topic)
+        # Those that the killed ones had come again, and tell of nothing new.
+        deadline = time.monotonic() + 300
+        while left() and time.monotonic() < deadline:
+            assert worker.run(seconds=600) == 0, worker.log()
+        assert left() == 0
     assert_all_are_there(bootstrap, topic)
 
 

@@ -1,4 +1,4 @@
-"""From MongoDB by a topic to MongoDB, exactly once: workers, tasks and the server are killed while documents change."""
+"""From MongoDB by a topic to MongoDB, exactly once: workers, tasks, server and broker are killed while data changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ from bson import json_util
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
+from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.proofs import thorough
 from equipment.servers.mongodb import MongoServer
@@ -26,8 +28,11 @@ from equipment.workers.cluster import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(1800)]
 
-KILLS: Final = int(os.environ.get("SLUICE_MONGODB_KILLS", "0")) or 3
-VICTIMS: Final = ("worker", "server", "source", "sink")
+KILLS: Final = int(os.environ.get("SLUICE_MONGODB_KILLS", "0"))
+"""How many kills there are: each victim once, then any. Without the variable, only the first three, and the broker is
+the run's."""
+FEW: Final = 3
+VICTIMS: Final = ("worker", "server", "source", "sink", "broker")
 PATIENCE: Final = 120.0
 _SINK: Final = "com.mongodb.kafka.connect.sink"
 _SHOP: Final = "shop"
@@ -94,8 +99,16 @@ class Writer:
 class Pipeline:
     """A source of the shop's changes, a sink that repeats them, and one that adds each of them to a log."""
 
-    def __init__(self, cluster: Cluster, server: MongoServer, topic: str, bootstrap: str, kind: str) -> None:
-        self.cluster, self.server, self.bootstrap = cluster, server, bootstrap
+    def __init__(
+        self,
+        cluster: Cluster,
+        server: MongoServer,
+        topic: str,
+        bootstrap: str,
+        kind: str,
+        broker: ProxiedBroker | None,
+    ) -> None:
+        self.cluster, self.server, self.bootstrap, self.broker = cluster, server, bootstrap, broker
         self._is_debezium = kind == "debezium"
         # Debezium's events are on a topic of each collection: the one that counts is written last.
         self.topic = f"{topic}.{_SHOP}.orders" if self._is_debezium else topic
@@ -177,6 +190,10 @@ class Pipeline:
             case "server":
                 with self.server.down():
                     pass
+            case "broker":
+                assert self.broker is not None
+                self.broker.kill()
+                self.broker.start()
             case _:
                 name = self.names[victim]
                 os.kill(worker.task_pid(name), signal.SIGKILL)
@@ -259,17 +276,18 @@ def _captured_mark(event: dict[str, Any]) -> str:
 
 @pytest.fixture(params=["official", *thorough("debezium")])
 def pipeline(
-    cluster: Callable[..., Cluster],
-    own_mongodb: MongoServer,
-    topic: str,
-    bootstrap: str,
-    request: pytest.FixtureRequest,
+    own_mongodb: MongoServer, topic: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Pipeline]:
-    workers = cluster(1, exactly_once_source_support="enabled").start()
-    made = Pipeline(workers, own_mongodb, topic, bootstrap, request.param)
-    create_topic(bootstrap, made.topic)
-    made.start()
-    yield made
+    broker: ProxiedBroker | None = request.getfixturevalue("mortal") if KILLS else None
+    bootstrap = request.getfixturevalue("bootstrap") if broker is None else broker.bootstrap
+    workers = Cluster(tmp_path / f"cluster-{uuid4().hex[:12]}", bootstrap, 1, exactly_once_source_support="enabled")
+    try:
+        made = Pipeline(workers.start(), own_mongodb, topic, bootstrap, request.param, broker)
+        create_topic(bootstrap, made.topic)
+        made.start()
+        yield made
+    finally:
+        workers.close()
 
 
 def test_each_change_arrives_once_though_all_are_killed(pipeline: Pipeline) -> None:
@@ -279,7 +297,7 @@ def test_each_change_arrives_once_though_all_are_killed(pipeline: Pipeline) -> N
     writer = Writer(pipeline.server, seed)
     writer.start()
     pipeline.wait_for_more()
-    victims = [*VICTIMS, *(chosen.choice(VICTIMS) for _ in range(KILLS))][:KILLS]
+    victims = [*VICTIMS, *(chosen.choice(VICTIMS) for _ in range(KILLS))][: KILLS or FEW]
     for number, victim in enumerate(victims, 1):
         threading.Event().wait(chosen.random())
         pipeline.kill(victim)

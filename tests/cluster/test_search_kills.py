@@ -1,6 +1,7 @@
-"""A sink of Elasticsearch whose worker, task and server are killed while keys change and are deleted.
+"""Connectors of Elasticsearch whose worker, task and server are killed.
 
-At the end each document is what the last record of its key says, whichever way documents are written.
+Of a sink, while keys change and are deleted: at the end each document is what the last record of its key says,
+whichever way documents are written. Of a source, while documents are added: at the end each is on the topic.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Producer
+import requests
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from connect.errors import ConnectError
 from equipment.brokers.topics import create_topic, ordered_producer
@@ -126,6 +128,107 @@ def test_documents_are_what_the_last_records_say(
         wait_until(
             f"{way}: the documents are those of the last records", lambda way=way: found(server, way) == writer.last
         )
+
+
+class Indexer:
+    """Adds documents one after the other, to an index of two shards, until each is accepted."""
+
+    def __init__(self, server: SearchServer, index: str) -> None:
+        self._server = server
+        self._path = f"/{index}/_doc"
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self.added = 0
+        settings = {"number_of_shards": 2, "number_of_replicas": 0, "refresh_interval": "200ms"}
+        server.ask("PUT", f"/{index}", {"settings": settings})
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        self._end.set()
+        self._thread.join(PATIENCE)
+
+    def _write(self) -> None:
+        while not self._end.wait(0.01):
+            # Three have the same cursor.
+            document = {"n": self.added, "at": self.added // 3}
+            try:
+                self._server.ask("PUT", f"{self._path}/d{self.added}", document)
+            except (requests.RequestException, AssertionError):
+                continue
+            self.added += 1
+
+
+def test_every_document_is_published(
+    cluster: Callable[..., Cluster], server: SearchServer, bootstrap: str, topic: str
+) -> None:
+    seed = int(os.environ.get("SLUICE_SEARCH_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+    print(f"SLUICE_SEARCH_SEED={seed}")
+    chosen = random.Random(seed)
+    indexer = Indexer(server, "documents")
+    create_topic(bootstrap, topic)
+    made = cluster(1).start()
+    made.create(
+        f"documents-{topic}",
+        "ElasticsearchSource",
+        **{
+            "connection.url": server.url,
+            "index": "documents",
+            "cursor.field": "at",
+            "cursor.delay.ms": "2000",
+            "poll.interval.ms": "100",
+            "batch.size": "20",
+            "topic": topic,
+            "retry.backoff.ms": "100",
+            "read.timeout.ms": "10000",
+            "offset.flush.interval.ms": "200",
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+        },
+    )
+    indexer.start()
+    published = Published(bootstrap, topic)
+    published.wait_for(indexer)
+    victims = [*VICTIMS, *(chosen.choice(VICTIMS) for _ in range(KILLS))][:KILLS]
+    for number, victim in enumerate(victims, 1):
+        threading.Event().wait(chosen.random())
+        kill(made, server, victim, f"documents-{topic}")
+        published.wait_for(indexer)
+        print(f"kill {number}: {victim}, {indexer.added} documents, {published.doubled} published again")
+    indexer.end()
+    published.wait_for(indexer)
+    assert sorted(published.seen) == list(range(indexer.added))
+    assert published.headers == {"documents"}
+
+
+class Published:
+    """What is on the topic: documents by number, and how many came again."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
+        self._consumer.assign([TopicPartition(topic, 0, 0)])
+        self.seen: dict[int, int] = {}
+        self.headers: set[str] = set()
+
+    @property
+    def doubled(self) -> int:
+        return sum(self.seen.values()) - len(self.seen)
+
+    def wait_for(self, indexer: Indexer) -> None:
+        """Wait until every document that was added by now is there."""
+        least = indexer.added
+        wait_until("what was added is published", lambda: self._read(least), PATIENCE)
+
+    def _read(self, least: int) -> bool:
+        for message in self._consumer.consume(1000, 0.2):
+            assert not message.error(), message.error()
+            document = json.loads(message.value())
+            assert message.key() == f"d{document['n']}".encode()
+            self.seen[document["n"]] = self.seen.get(document["n"], 0) + 1
+            self.headers |= {value.decode() for _, value in message.headers()}
+        return all(number in self.seen for number in range(least))
 
 
 def found(server: SearchServer, index: str) -> dict[str, Any]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from connect.testing import SinkConnectorTests
 from connectors.objects import FolderSinkConnector, S3SinkConnector
+from equipment.brokers.proxy import Proxy
+from equipment.ports import own_port
 from equipment.proofs import thorough
 from equipment.servers.s3 import S3Server
 
@@ -47,6 +52,16 @@ class TestFolderSink(SinkConnectorTests):
         return read
 
 
+@pytest.fixture
+def relayed(s3: S3Server) -> Iterator[tuple[S3Server, Proxy, int]]:
+    """The server behind a relay, which can be cut."""
+    port, target = own_port(), urlsplit(s3.endpoint).port
+    assert target is not None
+    proxy = Proxy({port: target})
+    yield replace(s3, endpoint=f"http://127.0.0.1:{port}"), proxy, port
+    proxy.close()
+
+
 @pytest.mark.thorough
 @pytest.mark.integration
 class TestS3Sink(SinkConnectorTests):
@@ -56,9 +71,23 @@ class TestS3Sink(SinkConnectorTests):
     exactly_once = True
 
     @pytest.fixture
-    def props(self, s3: S3Server) -> Mapping[str, str]:
+    def props(self, relayed: tuple[S3Server, Proxy, int]) -> Mapping[str, str]:
+        server, *_ = relayed
         rules = {"format.class": "JsonFormat", "file.max.bytes": "30", "rotate.on.offset.commit": "true"}
-        return {"name": "objects", "s3.bucket.name": s3.make_bucket(), **s3.props, **rules}
+        rules |= {"retry.backoff.ms": "1", "s3.part.retries": "0"}
+        return {"name": "objects", "s3.bucket.name": server.make_bucket(), **server.props, **rules}
+
+    @pytest.fixture
+    def outage(self, relayed: tuple[S3Server, Proxy, int]) -> AbstractContextManager[object]:
+        _, proxy, port = relayed
+
+        @contextmanager
+        def away() -> Iterator[None]:
+            proxy.cut(port)
+            yield
+            proxy.heal(port)
+
+        return away()
 
     @pytest.fixture
     def written(self, s3: S3Server, props: Mapping[str, str]) -> Callable[[], Iterable[Any]]:

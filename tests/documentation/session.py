@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import signal
@@ -40,12 +41,20 @@ class Session:
     ) -> None:
         self._folder = folder
         self._environ = dict(environ)
-        self._said = said
+        self._said = dict(said)
         self._listener = listener
         self._skipped = re.compile(skipped) if skipped else None
         self._state = folder.parent / f"{folder.name}.state"
         self._workers: list[tuple[subprocess.Popen[bytes], Path]] = []
         self._state.write_text(f"cd {shlex.quote(str(folder))}\n")
+
+    def say(self, said: str, here: str) -> None:
+        """Take what the page says for something else here."""
+        self._said[said] = here
+
+    def find_programs(self, folder: Path) -> None:
+        """Have the commands find programs of a folder, too."""
+        self._environ["PATH"] = f"{folder}{os.pathsep}{self._environ['PATH']}"
 
     def follow(self, steps: Sequence[Step], *, slow: bool) -> None:
         """Follow the steps as a reader does; what does not come about is an ``AssertionError`` with the line."""

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,8 @@ from session import Session
 
 from connect.internals.jvm.home import sluice_home
 from equipment.proofs import thorough
+from equipment.servers.killable import KillableServer, killable_server
+from equipment.servers.products import MARIADB
 from worker.embedded.ports import is_free
 
 pytestmark = pytest.mark.integration
@@ -113,6 +116,35 @@ def test_what_a_page_says_comes_about(page: str, request: pytest.FixtureRequest)
     session: Session = request.getfixturevalue("fresh" if FRESH else "here")
     session.follow(parse(ROOT / page), slow=FRESH)
     session.close()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[KillableServer]:
+    """The database of the page that follows one, with its user, and the folder ``bin`` with the client."""
+    with killable_server(MARIADB) as server:
+        rights = "GRANT REPLICATION SLAVE, BINLOG MONITOR, RELOAD ON *.* TO shop@'%'"
+        user = ("CREATE USER shop@'%' IDENTIFIED BY 'secret'", "GRANT ALL ON shop.* TO shop@'%'", rights)
+        with closing(server.server.connect()) as connection, connection.cursor() as cursor:
+            for statement in ("CREATE DATABASE shop", *user):
+                cursor.execute(statement)
+        usr = MARIADB.binary().parent.parent
+        libraries = ":".join(map(str, sorted(usr.glob("lib/*-linux-gnu"))))
+        client = tmp_path / "bin" / "mariadb"
+        client.parent.mkdir()
+        client.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {usr}/bin/mariadb --no-defaults "$@"\n')
+        client.chmod(0o755)
+        yield server
+
+
+@pytest.mark.thorough
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_tables_follow_a_database_as_their_page_says(here: Session, shop: KillableServer, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples" / "mysql-to-lake", tmp_path / "page" / "examples" / "mysql-to-lake")
+    here.say("SHOP_PORT=3306", f"SHOP_PORT={shop.server.port}")
+    here.find_programs(tmp_path / "bin")
+    here.follow(parse(ROOT / "docs/spark/following-a-database.md"), slow=True)
+    here.close()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/distributed.md", "docs/offsets.md"])

@@ -184,7 +184,8 @@ class PluginRegistry:
         if len(classes) == 1:
             return next(iter(classes.values()))
         # A plugin's own name counts before those of the Java classes that others stand for.
-        own = [entry for entry in classes.values() if name in (entry.simple_name, entry.class_name)]
+        full = name if name.endswith(kind.suffix) else f"{name}{kind.suffix}"
+        own = [entry for entry in classes.values() if {name, full} & {entry.simple_name, entry.class_name}]
         if len(own) == 1:
             return own[0]
         what = kind.value.replace("_", " ")

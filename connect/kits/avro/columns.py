@@ -39,7 +39,7 @@ from connect.kits.avro.defaults import Defaults
 from connect.kits.avro.resolution import Members, check_readable, enum_symbols, field_pairs
 from connect.kits.avro.structure import Structure
 from connect.kits.avro.to_connect import connect_from_avro, only_branch
-from connect.kits.avro.wire_format import HEADER
+from connect.kits.schema_frame import HEADER
 
 __all__ = ["ColumnDecoder", "column_decoder"]
 

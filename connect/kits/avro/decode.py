@@ -22,7 +22,8 @@ from connect.kits.avro.schemaless import read_schemaless
 from connect.kits.avro.source import DEEPEST, Source, choose
 from connect.kits.avro.structure import Structure, check_depth
 from connect.kits.avro.to_connect import only_branch
-from connect.kits.avro.wire_format import HEADER, MalformedError
+from connect.kits.avro.wire_format import MalformedError
+from connect.kits.schema_frame import HEADER
 
 __all__ = ["Decode", "DecodeBlock", "block_decoder", "decoder"]
 

@@ -20,7 +20,8 @@ from connect.kits.avro.schemaless import write_schemaless
 from connect.kits.avro.source import DEEPEST, Source, choose
 from connect.kits.avro.structure import Structure, check_depth
 from connect.kits.avro.to_connect import ConnectSchemas
-from connect.kits.avro.wire_format import SMALL, MalformedError, header, varint
+from connect.kits.avro.wire_format import SMALL, MalformedError, varint
+from connect.kits.schema_frame import header
 
 __all__ = ["Encode", "encoder"]
 

@@ -1,47 +1,16 @@
-"""The wire format around an Avro value, and Avro's variable-length integers."""
+"""Avro's variable-length integers."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from connect.errors import DataError
-
-__all__ = ["HEADER", "SMALL", "MalformedError", "header", "long_tail", "read_id", "varint"]
-
-HEADER: Final = 5
-"""The size of the header: a zero byte and a four-byte schema id."""
+__all__ = ["SMALL", "MalformedError", "long_tail", "varint"]
 
 _MOST_BYTES: Final = 10
 
 
 class MalformedError(Exception):
     """Raised when bytes do not match the schema. The message gives the reason."""
-
-
-def header(schema_id: int) -> bytes:
-    """Return the header of messages written with the schema of that id."""
-    return b"\0" + schema_id.to_bytes(4, "big", signed=True)
-
-
-def read_id(data: bytes) -> int:
-    """Return the id of the schema with which a message was written.
-
-    Raises :class:`~connect.errors.DataError` if the message does not begin with a header.
-    """
-    if len(data) < HEADER:
-        raise DataError(
-            f"The message of {len(data)} bytes is too short: Avro messages with a schema registry begin with 5 bytes. "
-            "Use the converter with which it was written."
-        )
-    if data[0] != 0:
-        raise DataError(
-            f"Unknown magic byte! The message begins with {data[0]:#04x} instead of 0x00: it was not written for a "
-            "schema registry. Use the converter with which it was written."
-        )
-    number = int.from_bytes(data[1:HEADER], "big", signed=True)
-    if number < 0:
-        raise DataError(f"The message has the schema id {number}, which no registry assigns: it is damaged.")
-    return number
 
 
 def varint(number: int) -> bytes:

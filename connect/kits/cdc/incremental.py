@@ -26,7 +26,6 @@ from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.incremental_state import Collection, IncrementalState
 from connect.kits.cdc.java_keys import Key
 from connect.kits.cdc.notifications import Notification, SnapshotNotifications
-from connect.kits.cdc.table_schemas import TableSchema
 
 __all__ = ["Chunk", "ChunkRow", "IncrementalSnapshots", "ReadyRow"]
 
@@ -52,12 +51,12 @@ class ChunkRow:
 class Chunk:
     """Rows of a table, read at one moment.
 
-    ``until`` is the greatest key to read, ``is_last`` whether no rows follow. ``sees`` returns whether the rows have
-    the changes of a transaction of the stream, and ``is_passed`` whether the stream has come to a position after all
-    of the transactions that they see.
+    ``schema`` says what the rows are to those who make their records. ``until`` is the greatest key to read,
+    ``is_last`` whether no rows follow. ``sees`` returns whether the rows have the changes of a transaction of the
+    stream, and ``is_passed`` whether the stream has come to a position after all of the transactions that they see.
     """
 
-    schema: TableSchema
+    schema: Any
     rows: Sequence[ChunkRow]
     until: Key | None
     is_last: bool
@@ -69,7 +68,7 @@ class Chunk:
 class ReadyRow:
     """A row to be sent, and the state that the offset of its record has to carry."""
 
-    schema: TableSchema
+    schema: Any
     raw: Sequence[Any]
     state: IncrementalState
 

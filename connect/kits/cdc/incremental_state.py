@@ -20,7 +20,7 @@ from typing import Any, Final
 from connect.errors import ConnectError
 from connect.kits.cdc.java_keys import Key, key_from_java, key_to_java
 
-__all__ = ["Collection", "IncrementalState"]
+__all__ = ["Collection", "IncrementalState", "without_state"]
 
 _PREFIX: Final = "incremental_snapshot"
 _LAST_KEY: Final = f"{_PREFIX}_primary_key"
@@ -114,6 +114,11 @@ class IncrementalState:
         """Return the state after the first table."""
         rest = self.collections[1:]
         return replace(self, collections=rest, correlation_id=self.correlation_id if rest else None)
+
+
+def without_state(offset: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an offset without the keys of incremental snapshots."""
+    return {key: value for key, value in offset.items() if not key.startswith(_PREFIX)}
 
 
 def _key(text: Any) -> Key | None:

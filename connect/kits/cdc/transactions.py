@@ -7,7 +7,10 @@ from typing import Any, Final
 
 from connect.data import Offset, Schema, SourceRecord
 
-__all__ = ["BLOCK_SCHEMA", "TransactionMetadata"]
+__all__ = ["BLOCK_SCHEMA", "TransactionMetadata", "without_transaction"]
+
+_ID: Final = "transaction_id"
+_ORDER: Final = "transaction_data_collection_order_"
 
 BLOCK_SCHEMA: Final = Schema.struct(
     {"id": Schema.string(), "total_order": Schema.int64(), "data_collection_order": Schema.int64()},
@@ -37,7 +40,8 @@ _VALUE: Final = Schema.struct(
 class TransactionMetadata:
     """Counts the events of the transaction at hand, all and by table.
 
-    Events that were sent before a restart are counted again as they are passed over: nothing is kept in the offset.
+    Where events that were sent before a restart are passed over, they are counted again, and nothing is kept in the
+    offset. Where the stream goes on in the midst of a transaction, offsets carry :meth:`state`, for :meth:`restore`.
     """
 
     def __init__(self, topic: str, partition: Offset) -> None:
@@ -64,6 +68,20 @@ class TransactionMetadata:
         collections = [{"data_collection": name, "event_count": count} for name, count in self._by_collection.items()]
         return self._record("END", identifier, ts_ms, offset, self._total, collections)
 
+    def state(self, identifier: str) -> dict[str, Any]:
+        """Return what an offset has to carry in the midst of a transaction, under Debezium's keys."""
+        return {_ID: identifier} | {f"{_ORDER}{name}": count for name, count in self._by_collection.items()}
+
+    def restore(self, offset: Offset) -> str | None:
+        """Go on in the transaction that an offset carries; return its id, if it carries one."""
+        found = offset.get(_ID)
+        if not isinstance(found, str):
+            return None
+        counts = {key.removeprefix(_ORDER): value for key, value in offset.items() if key.startswith(_ORDER)}
+        self._by_collection = Counter({name: int(count) for name, count in counts.items()})
+        self._total = self._by_collection.total()
+        return found
+
     def _record(
         self,
         status: str,
@@ -89,3 +107,8 @@ class TransactionMetadata:
             source_partition=self._partition,
             source_offset=offset,
         )
+
+
+def without_transaction(offset: Offset) -> dict[str, Any]:
+    """Return an offset without the transaction that it carries."""
+    return {key: value for key, value in offset.items() if key != _ID and not key.startswith(_ORDER)}

@@ -16,6 +16,7 @@ from connect.kits.http.messages import (
     Request,
     Response,
     TimedOutError,
+    TooLargeError,
     UnreadableBodyError,
     origin,
     shown_address,
@@ -116,7 +117,7 @@ class HttpClient:
                 if len(content) > most:
                     remedy = self._settings.remedies.too_large
                     reason = f"its answer is larger than {most} bytes"
-                    raise BrokenResponseError(f"The answer of {place} has more than {most} bytes: {remedy}", reason)
+                    raise TooLargeError(f"The answer of {place} has more than {most} bytes: {remedy}", reason)
                 if time.monotonic() > deadline:
                     raise TimedOutError(
                         f"{place} did not send its complete answer within {patience:g} s.", "no answer in time"

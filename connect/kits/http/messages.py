@@ -19,6 +19,7 @@ __all__ = [
     "Response",
     "TimedOutError",
     "TokenError",
+    "TooLargeError",
     "UnreadableBodyError",
     "UntrustedError",
     "origin",
@@ -88,6 +89,10 @@ class TokenError(HttpError):
 
 class BrokenResponseError(HttpError):
     """A response is unusable: too large, or a redirect that may not be followed."""
+
+
+class TooLargeError(BrokenResponseError):
+    """The body of a response is larger than what is taken."""
 
 
 class InvalidUrlError(BrokenResponseError):

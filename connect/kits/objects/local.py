@@ -42,7 +42,7 @@ class LocalFiles:
             beside.unlink(missing_ok=True)
         sync_path(target.parent)
 
-    def append(self, path: str, data: bytes) -> None:
+    def append(self, path: str, data: bytes | bytearray) -> None:
         """Add bytes to the end of a file, which is created if it does not exist. They are durable after a move."""
         target = self.root / path
         self.make_folders(_folder_of(path))

@@ -15,13 +15,13 @@ from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
 from connect.kits.http.retries import retry_after
 from connect.kits.objects.entry import ObjectEntry
-from connect.kits.objects.pieces import PieceStream
+from connect.kits.objects.pieces import LargeReads, PieceStream
 from connect.kits.objects.ranges import open_ranges
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
 
-__all__ = ["S3Account", "S3Attributes", "S3Objects", "S3Role", "S3Writer"]
+__all__ = ["S3Account", "S3Attributes", "S3Objects", "S3Role", "S3Writer", "client_of"]
 
 _MEANINGS: Final[Sequence[tuple[frozenset[str], type[OSError]]]] = (
     (frozenset({"404", "NoSuchKey", "NoSuchUpload", "NotFound"}), FileNotFoundError),
@@ -104,14 +104,14 @@ class S3Account:
     tries: int = _TRIES
 
 
-def _client(account: S3Account) -> Any:
-    """Create a client for a service. Many threads may share it."""
+def client_of(account: S3Account, service: str) -> Any:
+    """Create a client of a service of Amazon's, at the account's endpoint. Many threads may share it."""
     try:
         import boto3  # noqa: PLC0415 - an extra, and slow to import
         from botocore.config import Config  # noqa: PLC0415
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415
     except ImportError as error:
-        raise ConnectError(f"A store in S3 needs boto3: {how_to_install('s3')}") from error
+        raise ConnectError(f"S3 and SQS need boto3: {how_to_install('s3')}") from error
     proxies = None if account.proxy is None else {"https": account.proxy, "http": account.proxy}
     try:
         session = boto3.Session(
@@ -128,7 +128,7 @@ def _client(account: S3Account) -> Any:
             f"Credentials for S3 cannot be used: {error} Check aws.profile and aws.sts.role.arn."
         ) from error
     return session.client(
-        "s3",
+        service,
         endpoint_url=account.endpoint,
         config=Config(
             connect_timeout=10,
@@ -220,10 +220,10 @@ class S3Objects:
             f"{path} in bucket {self._bucket} could not be created: others are writing it at the same time."
         )
 
-    def put(self, path: str, data: bytes, attributes: S3Attributes = _NO_ATTRIBUTES) -> None:
+    def put(self, path: str, data: bytes | bytearray, attributes: S3Attributes = _NO_ATTRIBUTES) -> None:
         """Create or replace an object."""
         with self._errors(path):
-            self._client.put_object(**self._at(path), Body=data, **attributes.of_object)
+            self._client.put_object(**self._at(path), Body=LargeReads(data), **attributes.of_object)
 
     def tag(self, path: str, tags: Mapping[str, str]) -> None:
         """Give an object tags in place of those it has."""
@@ -358,7 +358,7 @@ class S3Objects:
         """Send a part of an upload, counted from 1, and return its tag."""
         with self._errors(path):
             answer = self._client.upload_part(
-                **self._at(path), UploadId=upload, PartNumber=number, Body=data, **attributes.of_part
+                **self._at(path), UploadId=upload, PartNumber=number, Body=LargeReads(data), **attributes.of_part
             )
             return cast("str", answer["ETag"])
 
@@ -391,7 +391,7 @@ class S3Objects:
 
     @cached_property
     def _client(self) -> Any:
-        return _client(self._account)
+        return client_of(self._account, "s3")
 
     def _at(self, path: str) -> dict[str, str]:
         return {"Bucket": self._bucket, "Key": self.key(path)}

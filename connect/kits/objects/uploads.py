@@ -26,7 +26,7 @@ class Upload(Protocol):
     def send(self, data: bytes) -> None:
         """Send a part that others follow."""
 
-    def finish(self, rest: bytes, tags: Mapping[str, str]) -> None:
+    def finish(self, rest: bytes | bytearray, tags: Mapping[str, str]) -> None:
         """Send the last part; when this returns, the object is there, whole and durable."""
 
     def discard(self) -> None:
@@ -98,12 +98,12 @@ class _S3Upload:
         )
         self._sent += len(data)
 
-    def finish(self, rest: bytes, tags: Mapping[str, str]) -> None:
+    def finish(self, rest: bytes | bytearray, tags: Mapping[str, str]) -> None:
         if self._upload is None:
             self._store.put(self._path, rest, self._settings.s3)
         else:
             if rest:
-                self.send(rest)
+                self.send(bytes(rest))
             self._complete(self._upload)
         if tags:
             self._tag(tags)
@@ -156,11 +156,11 @@ class _GoogleUpload:
             self._writer = self._store.writer(self._path)
         self._store.append(self._writer, self._path, data, ends=False)
 
-    def finish(self, rest: bytes, tags: Mapping[str, str]) -> None:  # noqa: ARG002 - there are no tags
+    def finish(self, rest: bytes | bytearray, tags: Mapping[str, str]) -> None:  # noqa: ARG002 - there are no tags
         if self._writer is None:
-            self._store.put(self._path, rest)
+            self._store.put(self._path, bytes(rest))
             return
-        self._store.append(self._writer, self._path, rest, ends=True)
+        self._store.append(self._writer, self._path, bytes(rest), ends=True)
         self._writer = None
 
     def discard(self) -> None:
@@ -185,12 +185,12 @@ class _AzureUpload:
         self._store.put_block(self._path, self._id, part, data)
         self._parts.append(part)
 
-    def finish(self, rest: bytes, tags: Mapping[str, str]) -> None:  # noqa: ARG002 - there are no tags
+    def finish(self, rest: bytes | bytearray, tags: Mapping[str, str]) -> None:  # noqa: ARG002 - there are no tags
         if not self._parts:
-            self._store.put(self._path, rest)
+            self._store.put(self._path, bytes(rest))
             return
         if rest:
-            self.send(rest)
+            self.send(bytes(rest))
         try:
             self._store.commit(self._path, self._id, self._parts)
         except FileNotFoundError:
@@ -212,7 +212,7 @@ class _LocalUpload:
         with _disk_errors(self._path):
             self._store.append(self._beside, data)
 
-    def finish(self, rest: bytes, tags: Mapping[str, str]) -> None:  # noqa: ARG002 - there are no tags
+    def finish(self, rest: bytes | bytearray, tags: Mapping[str, str]) -> None:  # noqa: ARG002 - there are no tags
         with _disk_errors(self._path):
             self._store.append(self._beside, rest)
             self._store.move(self._beside, self._path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -22,10 +22,13 @@ from connect.errors import ConfigError, DataError
 from connect.hosts import HostsConfig
 from connect.internals.extras import missing_extra
 from connect.kits.cdc.filters import NameFilter, java_regex_list
+from connect.kits.cdc.notifications import NotificationOptions
 from connect.kits.cdc.options import CdcConfig
+from connect.kits.cdc.signals.channels import SignalOptions
 from connect.kits.mongodb.checks import stream_problems
 from connect.kits.mongodb.client import mongo_client, uri_problems
 from connect.kits.mongodb.extended_json import parse_document
+from connectors.cdc.mongodb.fields import FieldRule, parse_exclusion, parse_rename
 
 if TYPE_CHECKING:
     from pymongo import MongoClient
@@ -34,17 +37,7 @@ __all__ = ["CaptureMode", "MongoDbConfig", "SnapshotMode"]
 
 _INTERNAL: Final = frozenset({"admin", "config", "local"})
 _FILTER: Final = "snapshot.collection.filter.overrides"
-_TRANSFORM: Final = "Remove the key, and change the fields by transformations after ExtractNewDocumentState."
-_NO_SIGNALS: Final = "Signals and incremental snapshots of MongoDB are not supported: remove the key."
 _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
-    "field.exclude.list": UnsupportedKey(_TRANSFORM),
-    "field.renames": UnsupportedKey(_TRANSFORM),
-    "signal.data.collection": UnsupportedKey(_NO_SIGNALS),
-    "signal.kafka.topic": UnsupportedKey(_NO_SIGNALS),
-    "notification.enabled.channels": UnsupportedKey("Notifications are not sent: remove the key.", ("", "log")),
-    "provide.transaction.metadata": UnsupportedKey(
-        "Transactions of MongoDB are told by lsid and txnNumber of the source block: remove the key.", ("", "false")
-    ),
     "skip.messages.without.change": UnsupportedKey("Remove the key.", ("", "false")),
     "mongodb.ssl.invalid.hostname.allowed": UnsupportedKey(
         "Write tlsAllowInvalidHostnames=true in mongodb.connection.string instead.", ("", "false")
@@ -60,9 +53,9 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
     ),
     "mongodb.poll.interval.ms": UnsupportedKey("the driver watches the members of the replica set"),
     "mongodb.heartbeat.frequency.ms": UnsupportedKey("the driver watches the members of the replica set"),
-    "signal.enabled.channels": UnsupportedKey("there are no signals", ("", "source")),
-    "signal.poll.interval.ms": UnsupportedKey("there are no signals"),
-    "incremental.snapshot.watermarking.strategy": UnsupportedKey("there are no incremental snapshots"),
+    "incremental.snapshot.watermarking.strategy": UnsupportedKey(
+        "incremental snapshots write nothing", ("", "insert_insert", "insert_delete")
+    ),
     "connection.validation.timeout.ms": UnsupportedKey("mongodb.server.selection.timeout.ms applies"),
 }
 
@@ -87,7 +80,7 @@ class SnapshotMode(StrEnum):
     WHEN_NEEDED = "when_needed"
 
 
-class MongoDbConfig(CdcConfig, HostsConfig):
+class MongoDbConfig(CdcConfig, SignalOptions, NotificationOptions, HostsConfig):
     """What to capture, and how to publish it."""
 
     mongodb_connection_string: Password = option(
@@ -154,6 +147,17 @@ class MongoDbConfig(CdcConfig, HostsConfig):
         validator=java_regex_list,
         doc="Regular expressions for collections to leave out.",
     )
+    field_exclude_list: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="Fields to leave out of documents: DATABASE.COLLECTION.FIELD.FIELD, in which * in the first two names "
+        "stands for any characters. Keys of records keep the _id.",
+    )
+    field_renames: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="Fields to rename: DATABASE.COLLECTION.FIELD.FIELD:NAME, with * as in field.exclude.list.",
+    )
     snapshot_mode: SnapshotMode = option(
         default=SnapshotMode.INITIAL,
         importance=LOW,
@@ -200,7 +204,11 @@ class MongoDbConfig(CdcConfig, HostsConfig):
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for what contradicts itself, and for keys that cannot be honoured."""
-        yield from super().check()
+        yield from CdcConfig.check(self)
+        yield from SignalOptions.check(self)
+        yield from NotificationOptions.check(self)
+        yield from self._signal_errors()
+        yield from self._field_errors()
         for key, value, advice in given_keys(_REFUSED, self.originals):
             yield ConfigRuleError(f"{key}={value} is not supported. {advice}", key)
         for kind in ("database", "collection"):
@@ -227,6 +235,40 @@ class MongoDbConfig(CdcConfig, HostsConfig):
         """Yield a warning for each key that has no effect."""
         yield from super().warnings()
         yield from without_effect(_WITHOUT_EFFECT, self.originals)
+
+    def _field_errors(self) -> Iterator[ConfigError]:
+        for key, parse, items in self._fields:
+            for item in items:
+                try:
+                    parse(item)
+                except DataError as error:
+                    yield ConfigRuleError(f"{key}: {error}.", key)
+
+    @property
+    def _fields(self) -> tuple[tuple[str, Callable[[str], FieldRule], tuple[str, ...]], ...]:
+        return (
+            ("field.exclude.list", parse_exclusion, self.field_exclude_list),
+            ("field.renames", parse_rename, self.field_renames),
+        )
+
+    @property
+    def field_rules(self) -> tuple[FieldRule, ...]:
+        """What becomes of fields."""
+        return tuple(parse(item) for _, parse, items in self._fields for item in items)
+
+    def _signal_errors(self) -> Iterator[ConfigError]:
+        name = self.signal_data_collection
+        if not name:
+            return
+        database, _, collection = name.partition(".")
+        if not database or not collection:
+            yield ConfigError("signal.data.collection", name, "Write DATABASE.COLLECTION.")
+        elif self.capture_target and self.capture_target not in (database, name):
+            yield ConfigRuleError(
+                f"The change stream is of {self.capture_target} alone and does not show signal.data.collection={name}: "
+                "choose a wider capture.scope, or send signals by another channel.",
+                "signal.data.collection",
+            )
 
     def _filter_errors(self) -> Iterator[ConfigError]:
         for name in self.snapshot_collection_filter_overrides:

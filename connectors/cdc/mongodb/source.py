@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.data import Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.heartbeats import Heartbeat
+from connect.kits.cdc.incremental_state import without_state
+from connect.kits.cdc.measurements import CaptureLabels
+from connect.kits.cdc.transactions import without_transaction
 from connect.kits.mongodb.failures import failure, is_lost_position, too_large
 from connect.kits.mongodb.reading import ReadAhead
-from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
+from connect.measurement import Measurement
+from connect.source import ExactlyOnceSupport, Signal, SourceConnector, SourceTask
 from connectors.cdc.mongodb.config import MongoDbConfig, SnapshotMode
 
 if TYPE_CHECKING:
@@ -38,18 +42,23 @@ class MongoDbTask(SourceTask[MongoDbConfig]):
     def start(self) -> None:
         from bson.raw_bson import RawBSONDocument  # noqa: PLC0415 - the driver is loaded only where it is used
 
+        from connectors.cdc.mongodb.beside import BesideStream  # noqa: PLC0415
         from connectors.cdc.mongodb.events import DocumentEvents  # noqa: PLC0415
         from connectors.cdc.mongodb.positions import Position, position_of  # noqa: PLC0415
 
         config = self.config
         self._client = config.client(document_class=RawBSONDocument)
         self._partition: dict[str, Any] = {"server_id": config.topic_prefix}
-        self._events = DocumentEvents(config, self._partition)
         stored = self.context.offset_storage_reader.offset(self._partition)
+        self._events = DocumentEvents(config, self._partition, stored or {})
         self._position: Position | None = None if stored is None else position_of(stored)
         if config.snapshot_mode is SnapshotMode.ALWAYS:
             self._position = Position(None, is_snapshot=True)
-        self._offset: Offset = stored or {}
+        self._offset: Offset = {} if stored is None else without_transaction(without_state(stored))
+        self._beside = BesideStream(
+            config, self._client, self._events, self._partition, stored or {}, self.context.wake
+        )
+        self._labels = CaptureLabels("mongodb", config.topic_prefix)
         self._reader: ReadAhead[Item] | None = None
         naming = config.naming()
         self._heartbeat = Heartbeat(
@@ -75,21 +84,61 @@ class MongoDbTask(SourceTask[MongoDbConfig]):
             raise self._told(error) from error
         records = self._records(items) if items else []
         now = time.monotonic()
+        self._tend(records, now)
         if self._offset and "initsync" not in self._offset and self._heartbeat.is_due(now):
-            records.append(self._heartbeat.record(time.time_ns() // 1_000_000, self._offset))
+            records.append(self._heartbeat.record(time.time_ns() // 1_000_000, self._shown))
         if not records and not items:
-            self.context.poll_when_readable([], self._heartbeat.seconds_left(now, _IDLE_SECONDS))
+            seconds = self._beside.seconds_left(now, self._heartbeat.seconds_left(now, _IDLE_SECONDS))
+            self.context.poll_when_readable([], seconds)
         return records
+
+    def take_signal(self, signal: Signal) -> None:
+        """Take a signal that was sent by REST."""
+        self._beside.take(signal, self._shown)
+
+    def stored(self, offsets: Sequence[tuple[Offset, Offset]]) -> None:
+        """Note that an offset is stored: signals of a file before it are done with."""
+        for partition, offset in offsets:
+            if partition == self._partition:
+                self._beside.stored(offset)
+
+    def remaining(self) -> Mapping[str, int]:
+        """Return how many collections an incremental snapshot has still to read."""
+        return self._beside.remaining()
+
+    def measurements(self) -> Iterable[Measurement]:
+        """Return how far the stream is behind, and how far a snapshot is."""
+        is_connected = self._reader is not None and self._failures == 0
+        return self._beside.measurements(self._labels, is_connected=is_connected)
 
     def drained(self) -> bool:
         """Return whether the last that was read of the stream is that there are no more changes."""
-        return self._is_at_end
+        return self._is_at_end and self._beside.is_done
 
     def stop(self) -> None:
+        if (beside := getattr(self, "_beside", None)) is not None:
+            beside.close()
         if (reader := getattr(self, "_reader", None)) is not None:
             reader.stop()
         if (client := getattr(self, "_client", None)) is not None:
             client.close()
+
+    @property
+    def _shown(self) -> Offset:
+        """The offset with the state of incremental snapshots, and with the transaction at hand."""
+        return self._events.with_transaction(self._beside.with_state(self._offset))
+
+    def _tend(self, records: list[SourceRecord], now: float) -> None:
+        """Do what is due beside reading: rows of incremental snapshots, signals and notifications."""
+        if not self._offset:
+            return
+        if "initsync" not in self._offset:
+            records += self._beside.due(self._offset)
+        self._beside.look(now, self._offset)
+        records += self._beside.told(self._offset)
+        if self._beside.has_news:
+            self.context.pass_offset(self._partition, self._shown)
+            self._beside.has_news = False
 
     def _records(self, items: list[Item]) -> list[SourceRecord]:
         from connectors.cdc.mongodb.positions import position_of  # noqa: PLC0415
@@ -103,17 +152,22 @@ class MongoDbTask(SourceTask[MongoDbConfig]):
             is_passed = not made
             self._offset = item.offset
         if is_passed:
-            self.context.pass_offset(self._partition, self._offset)
+            self.context.pass_offset(self._partition, self._shown)
         self._position = position_of(self._offset)
         self._is_at_end = items[-1].is_end
         return records
 
     def _made(self, item: Item) -> list[SourceRecord]:
+        beside = self._beside
         if item.event is None:
-            return []
+            beside.passed(item)
+            return self._events.end_transaction(beside.with_state(item.offset)) if item.is_end else []
         if item.namespace is not None:
-            return [self._events.read(item.event, *item.namespace, item.marker, item.offset)]
-        return self._events.changed(item.event, self._offset or item.offset, item.offset)
+            beside.read_first(item)
+            return [self._events.read(item.event, *item.namespace, item.marker, beside.with_state(item.offset))]
+        due = beside.before(item, self._offset)
+        previous = self._shown if self._offset else beside.with_state(item.offset)
+        return due + self._events.changed(item.event, previous, beside.with_state(item.offset))
 
     def _told(self, error: Exception) -> Exception:
         """Return the error of the plugin API for one of the reader."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from bson import decode
+from bson import Timestamp, decode
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 from pymongo import MongoClient
@@ -15,9 +15,10 @@ from pymongo.change_stream import ChangeStream
 
 from connect.kits.cdc.filters import NameFilter
 from connectors.cdc.mongodb.config import MongoDbConfig, SnapshotMode
+from connectors.cdc.mongodb.incremental import token_time
 from connectors.cdc.mongodb.positions import Position, offset_of, position_of, snapshot_offset
 
-__all__ = ["Item", "StreamReader"]
+__all__ = ["Item", "StreamReader", "captured_collections"]
 
 _log = logging.getLogger(__name__)
 _LONGEST_AWAIT_MS: Final = 1000
@@ -36,6 +37,8 @@ class Item(NamedTuple):
     namespace: tuple[str, str] | None = None
     marker: str = "false"
     is_end: bool = False
+    at: Timestamp | None = None
+    """The cluster time before which all events were told."""
 
 
 class StreamReader:
@@ -91,7 +94,7 @@ class StreamReader:
                 yield last
             last = item._replace(marker=marker)
         end = offset_of(token)
-        yield Item(None, end) if last is None else last._replace(marker="last", offset=end)
+        yield Item(None, end, marker="last") if last is None else last._replace(marker="last", offset=end)
 
     def _documents(self, token: Any, position: Position | None) -> Iterator[Item]:
         after = position if position is not None and position.namespace else None
@@ -116,13 +119,7 @@ class StreamReader:
 
     def _namespaces(self) -> list[tuple[str, str]]:
         wanted = NameFilter.of(self._config.snapshot_include_collection_list, ())
-        found = [
-            (database, each["name"])
-            for database in self._client.list_database_names()
-            for each in self._client[database].list_collections()
-            if each.get("type") == "collection" and self._config.captures(database, each["name"])
-        ]
-        return sorted((each for each in found if wanted(".".join(each))), key=".".join)
+        return [each for each in captured_collections(self._client, self._config) if wanted(".".join(each))]
 
     # -- stream ---------------------------------------------------------------------------------------------------
 
@@ -132,12 +129,12 @@ class StreamReader:
             event = stream.try_next()
             if event is not None:
                 at = event["clusterTime"]
-                yield Item(event.raw, offset_of(event["_id"], at.time, at.inc))
+                yield Item(event.raw, offset_of(event["_id"], at.time, at.inc), at=at)
                 continue
             token = stream.resume_token
             if token is not None and token != told:
                 told = token
-                yield Item(None, offset_of(token), is_end=True)
+                yield Item(None, offset_of(token), is_end=True, at=token_time(token))
             elif is_stopped():
                 return
 
@@ -164,6 +161,17 @@ class StreamReader:
             max_await_time_ms=min(await_ms, _LONGEST_AWAIT_MS),
         )
         return opened
+
+
+def captured_collections(client: MongoClient[Any], config: MongoDbConfig) -> list[tuple[str, str]]:
+    """Return the databases and names of the captured collections that are there, in their order."""
+    found = [
+        (database, each["name"])
+        for database in client.list_database_names()
+        for each in client[database].list_collections()
+        if each.get("type") == "collection" and config.captures(database, each["name"])
+    ]
+    return sorted(found, key=".".join)
 
 
 def _wait(seconds: float, is_stopped: Callable[[], bool]) -> None:

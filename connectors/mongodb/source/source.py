@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from connect.data import Offset, Schema, SourceRecord
+from connect.data import Offset, Schema, SourceBatch, SourceRecord
 from connect.errors import ConnectError, DataError, MissingError, RetriableError
 from connect.kits.mongodb.failures import failure, is_lost_position, too_large
 from connect.kits.mongodb.reading import ReadAhead
@@ -15,6 +16,7 @@ from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.mongodb.source.config import LostToken, MongoSourceConfig, StartupMode
 
 if TYPE_CHECKING:
+    from connectors.mongodb.source.copying import CopiedBatch
     from connectors.mongodb.source.positions import Position
     from connectors.mongodb.source.stream import Item
 
@@ -49,27 +51,40 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
         stored = self.context.offset_storage_reader.offset(self._partition)
         self._position: Position | None = None if stored is None else position_of(stored)
         self._offset: Offset | None = stored
-        self._reader: ReadAhead[Item] | None = None
+        self._reader: ReadAhead[Item | CopiedBatch] | None = None
+        self._taken: deque[Item | CopiedBatch] = deque()
         self._failures = 0
         self._beat_at = time.monotonic()
         self._beat: Offset | None = None
         self._is_at_end = False
 
-    def poll(self) -> list[SourceRecord]:
+    def poll(self) -> SourceBatch | list[SourceRecord]:
+        from connectors.mongodb.source.copying import CopiedBatch  # noqa: PLC0415 - as above
         from connectors.mongodb.source.stream import StreamReader  # noqa: PLC0415
 
         if self._reader is None:
             stream = StreamReader(self._client, self.config, self._position)
             self._reader = ReadAhead(stream.read, self.context.wake)
-        try:
-            items = self._reader.take(self.config.poll_max_batch_size)
-        except Exception as error:
-            self._reader = None
-            raise self._told(error) from error
-        if not items:
+        if not self._taken:
+            try:
+                self._taken.extend(self._reader.take(self.config.poll_max_batch_size))
+            except Exception as error:
+                self._reader = None
+                raise self._told(error) from error
+        if not self._taken:
             self.context.poll_when_readable([], _IDLE_SECONDS)
             return self._heartbeat()
         self._failures = 0
+        items: list[Item] = []
+        while self._taken:
+            first = self._taken.popleft()
+            if not isinstance(first, CopiedBatch):
+                items.append(first)
+            elif not items:
+                return self._copied(first)
+            else:
+                self._taken.appendleft(first)
+                break
         return self._records(items)
 
     def drained(self) -> bool:
@@ -103,6 +118,24 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
             self._beat_at = time.monotonic()
             return records
         return self._heartbeat()
+
+    def _copied(self, batch: CopiedBatch) -> SourceBatch | list[SourceRecord]:
+        from connectors.mongodb.source.positions import position_of  # noqa: PLC0415
+        from connectors.mongodb.source.stream import Item  # noqa: PLC0415
+
+        try:
+            made = self._maker.copied(batch)
+        except DataError:
+            made = None
+        if made is None:
+            # One by one, so that what does not fit concerns itself alone.
+            count = len(batch.documents)
+            return self._records([Item(batch.event_at(index), dict(batch.offset_at(index))) for index in range(count)])
+        self._offset = batch.offset_at(-1)
+        self._is_at_end = False
+        self._position = position_of(self._offset)
+        self._beat_at = time.monotonic()
+        return made
 
     def _record(self, item: Item) -> SourceRecord | None:
         if item.event is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from bson import decode
@@ -14,7 +15,7 @@ from pymongo.change_stream import ChangeStream
 
 from connect.kits.mongodb.extended_json import parse_document
 from connectors.mongodb.source.config import MongoSourceConfig, StartupMode, operation_time
-from connectors.mongodb.source.copying import copied_events
+from connectors.mongodb.source.copying import CopiedBatch, copied_batches
 from connectors.mongodb.source.positions import Position, stream_offset, token_text
 
 __all__ = ["Item", "StreamReader"]
@@ -40,7 +41,7 @@ class StreamReader:
         self._config = config
         self._position = position
 
-    def read(self, is_stopped: Callable[[], bool]) -> Iterator[Item]:
+    def read(self, is_stopped: Callable[[], bool]) -> Iterator[Item | CopiedBatch]:
         """Yield the copy, if there is to be one, and the changes after it."""
         position = self._position
         token = None if position is None else position.token
@@ -67,16 +68,17 @@ class StreamReader:
             return asked and (position is None or position.is_copying)
         return position.is_copying
 
-    def _copied(self, token: Any, position: Position | None) -> Iterator[Item]:
-        """Yield the copy. Its last event has the offset with which the stream begins."""
+    def _copied(self, token: Any, position: Position | None) -> Iterator[Item | CopiedBatch]:
+        """Yield the copy. Its last document has the offset with which the stream begins."""
         text = token_text(token)
         after = position.copied if position is not None else None
-        last: Item | None = None
-        for event, offset in copied_events(self._client, self._config, text, after):
+        last: CopiedBatch | None = None
+        for batch in copied_batches(self._client, self._config, text, after):
             if last is not None:
                 yield last
-            last = Item(event, offset)
-        yield Item(last.event if last is not None else None, {"_id": text})
+            last = batch
+        end = {"_id": text}
+        yield Item(None, end) if last is None else replace(last, last_offset=end)
 
     def _changes(self, stream: ChangeStream[Any], is_stopped: Callable[[], bool]) -> Iterator[Item]:
         told = None

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, Self, cast
 
-from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, ConfigValue, Long, at_least, non_empty, option
+from connect.config import (
+    HIGH,
+    LOW,
+    MEDIUM,
+    ConfigRuleError,
+    ConfigValue,
+    Long,
+    at_least,
+    between,
+    matches,
+    non_empty,
+    option,
+)
 from connect.config.unsupported_keys import UnsupportedKey, given_keys
 from connect.errors import ConfigError
 from connect.kits.files.readers.delimited import schema_name
@@ -16,6 +29,7 @@ from connect.kits.files.readers.options import FileFormat, ReadingOptions
 from connect.kits.files.systems.address import Address, parse_address
 from connect.kits.objects.location import parse_location
 from connect.kits.objects.options import ObjectOptions
+from connect.kits.objects.sqs import SqsQueue
 from connectors.objects.source.names import RestoredNames, TemplateNames, TopicNames
 
 __all__ = [
@@ -180,6 +194,9 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
     )
     task_index: int = option(default=0, importance=LOW, internal=True, doc="The index of the task.")
     task_count: int = option(default=1, importance=LOW, internal=True, doc="The number of tasks.")
+    split_objects: str = option(
+        default="", importance=LOW, internal=True, doc="The keys of the objects of a split, as JSON."
+    )
 
     other_keys: ClassVar[Mapping[str, str]] = {}
     """Keys of Java's sources, and what they are here."""
@@ -257,6 +274,16 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
             yield ConfigRuleError(str(error), self.bucket_key)
 
     bucket_key: ClassVar[str]
+
+    @property
+    def keys_of_split(self) -> Sequence[str] | None:
+        """The objects of a split; ``None`` for an endless task."""
+        return cast("list[str]", json.loads(self.split_objects)) if self.split_objects else None
+
+    @property
+    def queue(self) -> SqsQueue | None:
+        """The queue whose messages tell of new objects."""
+        return None
 
     @property
     def url(self) -> str:
@@ -343,6 +370,20 @@ class S3SourceConfig(ObjectSourceConfig):
         doc="The bucket, under the name of Aiven's source; input.format is then bytes by default.",
     )
 
+    sqs_url: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=matches(r"https?://[^/@]+/.+", "URL such as https://sqs.eu-west-1.amazonaws.com/123456789012/NAME"),
+        doc="The queue of Amazon SQS that is told of new objects by S3, SNS or EventBridge. The bucket is then listed "
+        "once, when the task starts. There is one task.",
+    )
+    sqs_visibility_timeout_seconds: int = option(
+        default=120,
+        importance=LOW,
+        validator=between(1, 43_200),
+        doc="After how long the messages of a killed task come again. It is renewed while an object is read.",
+    )
+
     other_keys: ClassVar[Mapping[str, str]] = {
         "aws.s3.prefix": "prefix",
         "aws.s3.region": "s3.region",
@@ -351,6 +392,19 @@ class S3SourceConfig(ObjectSourceConfig):
         "s3.poll.interval.ms": "poll.interval.ms",
     }
     bucket_key = "s3.bucket.name"
+
+    @property
+    def queue(self) -> SqsQueue | None:
+        """The queue whose messages tell of new objects."""
+        if self.sqs_url is None:
+            return None
+        return SqsQueue(self.s3_account, self.sqs_url, self.sqs_visibility_timeout_seconds)
+
+    def store_mistakes(self) -> Iterable[ConfigError]:
+        """Yield an error for each violated rule about the store and the queue."""
+        yield from super().store_mistakes()
+        if self.sqs_url is not None:
+            yield from self.host_mistakes("sqs.url", self.sqs_url)
 
     @property
     def url(self) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from connect.data import Offset, SourceBatch, SourceRecord
 from connect.errors import ConnectError
 from connect.kits.files.folders.finished_files import Finisher
 from connect.kits.files.folders.folder import Folder
-from connect.kits.files.folders.folder_reader import FolderReader
+from connect.kits.files.folders.folder_reader import FilesToRead, FolderReader
 from connect.kits.files.folders.listing import Listing
 from connect.kits.files.readers.bookmark import Bookmark
 from connect.kits.files.readers.visit import Reading
@@ -24,6 +24,8 @@ from connectors.objects.source.config import (
     S3SourceConfig,
 )
 from connectors.objects.source.records import ObjectShape
+from connectors.objects.source.splits import ObjectSplits, SplitObjects
+from connectors.objects.source.told_objects import ToldObjects
 from connectors.objects.source.unread_objects import UnreadObjects, object_partition
 
 __all__ = [
@@ -36,6 +38,9 @@ __all__ = [
 ]
 
 C = TypeVar("C", bound=ObjectSourceConfig)
+
+_PAUSE_SECONDS: Final = 0.02
+"""Between two questions to a queue, which waits for messages itself, and at the end of a split."""
 
 
 class ObjectSourceTask(SourceTask[C], Generic[C]):
@@ -51,7 +56,10 @@ class ObjectSourceTask(SourceTask[C], Generic[C]):
         self._bucket = config.address.host
         system = ObjectSystem(config.address, config)
         readings = {part: config.reading_of(part) for part in ("values", "keys", "headers")}
-        objects = UnreadObjects(config, system, readings["values"], self.context)
+        objects = UnreadObjects(
+            config, system, readings["values"], self.context.offset_storage_reader, self.context.pass_offset
+        )
+        files = self._files(objects)
 
         def reading_of(part: str) -> Reading:
             return Reading(readings[part], system, lambda _: True, lambda _: None)
@@ -73,16 +81,31 @@ class ObjectSourceTask(SourceTask[C], Generic[C]):
             self._shape,
             config.topic or "",
             config.batch_size,
-            config.poll_interval_ms / 1000,
+            config.poll_interval_ms / 1000 if files is objects else _PAUSE_SECONDS,
             finisher=_finisher(config, system),
         )
-        self._reader = FolderReader(folder, self.context, objects)
+        self._reader = FolderReader(folder, self.context, files)
+
+    def _files(self, objects: UnreadObjects) -> FilesToRead:
+        """Return what finds objects: by lists alone, for a split, or by a queue."""
+        keys, queue = self.config.keys_of_split, self.config.queue
+        self._told = None
+        if keys is not None:
+            return SplitObjects(objects, keys)
+        if queue is None:
+            return objects
+        self._told = ToldObjects(self.config, objects, queue, self.context)
+        return self._told
 
     def poll(self) -> SourceBatch | Iterable[SourceRecord] | None:
+        if self._told is not None:
+            self._told.stay_hidden()
         return self._reader.poll()
 
     def commit(self) -> None:
-        """Move or delete the objects whose last offsets are now committed."""
+        """Move or delete the objects whose last offsets are now committed, and delete the messages about them."""
+        if self._told is not None:
+            self._told.committed()
         self._reader.commit()
 
     def drained(self) -> bool:
@@ -122,10 +145,26 @@ class ObjectSourceConnector(SourceConnector[C], Generic[C]):
 
     watches = False
 
+    def start(self) -> None:
+        self._splits: ObjectSplits | None = None
+
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """Return configs of tasks that share the objects by their names, future ones included."""
         props = {key: value for key, value in self.config.originals.items() if value is not None}
+        # Any task could be sent the message about any object, and two could read one.
+        max_tasks = max_tasks if self.config.queue is None else 1
         return [{**props, "task.index": str(index), "task.count": str(max_tasks)} for index in range(max_tasks)]
+
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str]]:
+        """Return the objects that have something to read, each as it is when its split is read."""
+        config = self.config
+        if config.queue is not None:
+            raise ConnectError("Splits are made from a list of the bucket: remove sqs.url, or set engine=worker.")
+        if self._splits is None:
+            system = ObjectSystem(config.address, config)
+            self._splits = ObjectSplits(config, system, self.context.offset_storage_reader)
+        props = {key: value for key, value in config.originals.items() if value is not None}
+        return [{**props, "split.objects": json.dumps(keys)} for keys in self._splits.next(max_splits)]
 
     @classmethod
     def exactly_once_support(cls, config: C) -> ExactlyOnceSupport:  # noqa: ARG003

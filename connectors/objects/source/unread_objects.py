@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any, Final
@@ -17,12 +17,12 @@ from connect.kits.files.readers.format_detection import file_format
 from connect.kits.files.readers.options import ReadingOptions
 from connect.kits.files.readers.visit import FileState
 from connect.kits.files.systems.objects import ObjectSystem
-from connect.kits.files.systems.system import FoundFile, SourceFile
-from connect.source import SourceTaskContext
+from connect.kits.files.systems.system import FileStatus, FoundFile, SourceFile
+from connect.source import OffsetStorageReader
 from connectors.objects.source.config import Distribution, ObjectSourceConfig
 from connectors.objects.source.names import ObjectName
 
-__all__ = ["FoundObject", "UnreadObjects", "object_offset", "object_partition"]
+__all__ = ["FoundObject", "UnreadObjects", "is_read", "object_offset", "object_partition"]
 
 _PAGE: Final = 1_000
 
@@ -50,12 +50,18 @@ class UnreadObjects:
     """
 
     def __init__(
-        self, config: ObjectSourceConfig, system: ObjectSystem, reading: ReadingOptions, context: SourceTaskContext
+        self,
+        config: ObjectSourceConfig,
+        system: ObjectSystem,
+        reading: ReadingOptions,
+        offsets: OffsetStorageReader,
+        pass_offset: Callable[[Offset, Offset], None],
     ) -> None:
         self._config = config
         self._system = system
         self._reading = reading
-        self._context = context
+        self._offsets = offsets
+        self._pass_offset = pass_offset
         self._bucket = config.address.host
         self._pages: Iterator[list[FoundObject]] | None = None
         self._states: dict[str, FileState] = {}
@@ -81,24 +87,71 @@ class UnreadObjects:
         """Return the unread objects of the next page."""
         if self._pages is None:
             self._pages = self._scan()
-        page = next(self._pages, None)
+        try:
+            page = next(self._pages, None)
+        except Exception:
+            self._pages = None  # the next call begins the list again
+            raise
         if page is None:
             self._pages, self._has_looked = None, True
             return []
-        return self._unread(page)
+        return self.unread(page)
+
+    def told(self, key: str) -> FoundObject | None:
+        """Return an object that a key, or that of its keys or headers, stands for, as it is now.
+
+        ``None`` if there is nothing to read; raises :class:`FileNotFoundError` if parts of it are not there yet.
+        """
+        name = self._config.names.parse(key)
+        after = self._config.native_start_key or ""
+        if name is None or not key.startswith(self._config.key_prefix) or (after and key <= after):
+            return None
+        listed = self._beside(name, key)
+        parts = {part.part: (part, self._source_file(file)) for part, file in listed if file.status.size}
+        found = self._together(parts) if parts else None
+        if found is None:
+            # What was being read of it is read from its beginning if it comes back.
+            self._states.pop(key, None)
+            self._found.pop(key, None)
+        if parts and found is None:
+            raise FileNotFoundError(name.stem)
+        if found is None:
+            return None
+        return found if self._can_be_read(found.file) else None
+
+    def is_open(self, file: SourceFile) -> bool:
+        """Whether something of an object is unread, or not stored yet."""
+        return file.name in self._states
+
+    def pages(self, read: dict[str, FileStatus]) -> Iterator[list[FileState]]:
+        """Yield the unread objects of one list, page by page; ``read`` are those known as read, and learns of more."""
+        for page in self._scan():
+            others = [found for found in page if read.get(found.file.name) != found.file.status]
+            states = self.unread(others)
+            unread = {state.file.name for state in states}
+            read |= {found.file.name: found.file.status for found in others if found.file.name not in unread}
+            yield states
+
+    def unread_names(self) -> list[str]:
+        """Return the objects that are known and neither read to their end nor as far as they can be read."""
+        return [name for name, state in self._states.items() if not (state.is_complete or state.is_refused)]
+
+    def ended(self) -> list[FileState]:
+        """Return the objects that were read to their end, or as far as they can be read."""
+        return [state for state in self._states.values() if state.is_complete or state.is_refused]
 
     def complete(self, state: FileState) -> None:
         """Have the end of an object stored, if the offset of its last record does not tell it."""
         partition = object_partition(self._bucket, state.file)
         place = state.places.get(None)
         if place is None:
-            kept = self._context.offset_storage_reader.offset(partition)
-            if kept is not None and _is_read(kept, state.file):
+            kept = self._offsets.offset(partition)
+            if kept is not None and is_read(kept, state.file):
                 return
             place = Bookmark()
         if place.finished is None:
             done = replace(place, finished=state.file.size)
-            self._context.pass_offset(partition, object_offset(done.to_offset(), state.file))
+            self._pass_offset(partition, object_offset(done.to_offset(), state.file))
 
     def forget(self, file: SourceFile) -> None:
         """Forget an object that was moved or deleted."""
@@ -129,6 +182,16 @@ class UnreadObjects:
             parts = {name.part: (name, self._source_file(file)) for name, file in group}
             if (found := self._together(parts)) is not None and self._can_be_read(found.file):
                 yield found
+
+    def _beside(self, name: ObjectName, key: str) -> list[tuple[ObjectName, FoundFile]]:
+        """Return the objects of a record file that are there: of values, keys and headers."""
+        if not self._config.restores:
+            try:
+                return [(name, FoundFile(key, key, self._system.status(key)))]
+            except FileNotFoundError:
+                return []
+        named = ((self._config.names.parse(file.place), file) for file in self._system.beginning(name.stem))
+        return [(part, file) for part, file in named if part is not None and part.stem == name.stem]
 
     def _together(self, parts: Mapping[str, tuple[ObjectName, SourceFile]]) -> FoundObject | None:
         keys, headers = (parts[part][1] if part in parts else None for part in ("keys", "headers"))
@@ -171,17 +234,16 @@ class UnreadObjects:
             )
         return False
 
-    def _unread(self, page: Sequence[FoundObject]) -> list[FileState]:
-        kept = self._context.offset_storage_reader.offsets(
-            [object_partition(self._bucket, found.file) for found in page]
-        )
+    def unread(self, page: Sequence[FoundObject]) -> list[FileState]:
+        """Return those of some objects that have something to read, by the stored offsets."""
+        kept = self._offsets.offsets([object_partition(self._bucket, found.file) for found in page])
         states = (self._state(found, offset) for found, offset in zip(page, kept, strict=True))
         return [state for state in states if state is not None]
 
     def _state(self, found: FoundObject, offset: Offset | None) -> FileState | None:
         """Return the state of an object that has something to read."""
         name, file = found.file.name, found.file
-        if offset is not None and _is_read(offset, file):
+        if offset is not None and is_read(offset, file):
             if self._config.finished_action != "leave" and name not in self._states:
                 # Its move or removal is still to be done.
                 state = self._states[name] = FileState(file)
@@ -201,7 +263,7 @@ class UnreadObjects:
         return None if state.is_complete or state.is_refused else state
 
 
-def _is_read(offset: Offset, file: SourceFile) -> bool:
+def is_read(offset: Offset, file: SourceFile) -> bool:
     """Whether a stored offset is that of the end of an object as it is now."""
     return offset.get("finished") == file.size and offset.get("etag") == file.status.identity
 

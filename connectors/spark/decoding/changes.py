@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -11,7 +11,7 @@ from connect.data import Schema, SinkBatch, Type, ValueColumn
 from connect.errors import DataError
 from connectors.spark.schema import table_schema
 
-__all__ = ["CHANGE_COLUMN", "ChangePlan"]
+__all__ = ["CHANGE_COLUMN", "ChangePlan", "change_schema", "key_columns"]
 
 CHANGE_COLUMN: Final = "_sluice_change"
 _DELETED: Final = "__deleted"
@@ -31,8 +31,13 @@ class ChangePlan:
     keys: tuple[str, ...] = ()
     """The key columns; if there are none, the fields of the record's key are used."""
 
-    def rows(self, batch: SinkBatch, reject: Callable[[int, Exception], None]) -> tuple[SinkBatch | None, int]:
-        """Return the changes in a batch as rows, and the number of records that describe none."""
+    def rows(
+        self, batch: SinkBatch, reject: Callable[[int, Exception], None], known: Collection[str] = ()
+    ) -> tuple[SinkBatch | None, int]:
+        """Return the changes in a batch as rows, and the number of records that describe none.
+
+        ``known`` are the columns by which rows are found, if they are known: a change with another key is rejected.
+        """
         rows: list[Mapping[str, Any]] = []
         places: list[int] = []
         ignored = 0
@@ -40,6 +45,8 @@ class ChangePlan:
         for place, (value, key, (partition, offset)) in enumerate(zip(batch.value, batch.key, origins, strict=True)):
             try:
                 change = self._change(value, key)
+                if change is not None and known:
+                    _check_same(change[1], known)
             except DataError as error:
                 reject(offset, error)
                 continue
@@ -130,6 +137,15 @@ def _of_envelope(value: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, bo
     raise DataError("it is not a Debezium envelope, because its field op names no operation: see upsert.envelope")
 
 
+def _check_same(named: Mapping[str, Any], known: Collection[str]) -> None:
+    if named.keys() != set(known):
+        raise DataError(
+            f"the key of the change is {', '.join(named)}, but the rows of the table are found by {', '.join(known)}. "
+            "If the primary key has changed, set upsert.keys to columns that all rows and changes have, or load into "
+            "another table"
+        )
+
+
 def _check_available(row: Mapping[str, Any]) -> None:
     for name, item in row.items():
         if isinstance(item, (str, bytes)) and item in _UNAVAILABLE:
@@ -148,16 +164,28 @@ def _schema(plan: ChangePlan, value: Schema | None, key: Schema | None) -> Schem
     if named is None or (row is None and value is not None):
         return None
     fields = {} if row is None else {field.name: field.schema for field in row.fields}
-    about = Schema.struct(
+    about = change_schema({name: fields.get(name, schema) for name, schema in named.items()})
+    return Schema.struct({**named, **fields, CHANGE_COLUMN: about})
+
+
+def change_schema(keys: Mapping[str, Schema]) -> Schema:
+    """Return the schema of :data:`CHANGE_COLUMN` for rows with these key columns."""
+    return Schema.struct(
         {
             "deleted": Schema.boolean(optional=True),
             "partition": Schema.int64(optional=True),
             "offset": Schema.int64(optional=True),
-            "key": Schema.struct({name: fields.get(name, schema) for name, schema in named.items()}, optional=True),
+            "key": Schema.struct(keys, optional=True),
         },
         optional=True,
     )
-    return Schema.struct({**named, **fields, CHANGE_COLUMN: about})
+
+
+def key_columns(schema: Schema) -> tuple[str, ...]:
+    """Return the key columns in the schema of changes; none if the key is not known yet."""
+    change = schema.field(CHANGE_COLUMN)
+    key = None if change is None else change.schema.field("key")
+    return () if key is None else key.schema.field_names
 
 
 def _row_schema(plan: ChangePlan, value: Schema | None) -> Schema | None:

@@ -23,7 +23,7 @@ from connect.internals.chain.sink import SinkChain
 from connect.internals.chain.steps import Steps
 from connect.internals.chain.tolerance import ErrorPolicy, Stage, Tolerance
 from connect.offset_set import OffsetSet
-from connectors.spark.decoding.changes import ChangePlan
+from connectors.spark.decoding.changes import ChangePlan, key_columns
 from connectors.spark.decoding.column_reader import Reading, UncertainReadingError
 from connectors.spark.decoding.json_text import list_offsets
 from connectors.spark.decoding.placement import Placement
@@ -184,7 +184,9 @@ class Decoder:
 
     def _of_batch(self, raw: RawBatch, batch: SinkBatch) -> Iterator[Rows]:
         if self._plan.changes is not None:
-            changes, ignored = self._plan.changes.rows(batch, self._reject)
+            schema = self._plan.schema if batch.topic == self._plan.table else None
+            known = () if schema is None else key_columns(schema)
+            changes, ignored = self._plan.changes.rows(batch, self._reject, known)
             self._report.ignored += ignored
             if changes is not None:
                 yield from self._named(raw, changes)

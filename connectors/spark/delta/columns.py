@@ -143,9 +143,15 @@ def is_widened(there: spark.DataType, wanted: spark.DataType, path: str = "") ->
     before, after = there.simpleString(), wanted.simpleString()
     if before == after:
         return False
-    if after not in _WIDER.get(before, ()):
+    if after not in _WIDER.get(before, ()) and not _has_more_digits(there, wanted):
         raise SchemaError(
             f"Column {path.lstrip('.')} of a Delta table is {before}, and Delta cannot make it {after} as the records "
             "need it. Make the records alike, for example with Cast, or load into another topics.dir."
         )
     return True
+
+
+def _has_more_digits(there: spark.DataType, wanted: spark.DataType) -> bool:
+    if not isinstance(there, spark.DecimalType) or not isinstance(wanted, spark.DecimalType):
+        return False
+    return there.scale == wanted.scale and there.precision < wanted.precision

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk import OffsetRange, TablePreview
 from connect.data import Field, Schema
-from connectors.spark.decoding.changes import CHANGE_COLUMN
+from connectors.spark.decoding.changes import CHANGE_COLUMN, key_columns
 from connectors.spark.decoding.placement import FOLDER_COLUMN
 from connectors.spark.partitioner import Partitioner
 from connectors.spark.sink.loading.request import LoadRequest
-from connectors.spark.sink.tables.upsert import key_columns, last_changes, without_change
+from connectors.spark.sink.tables.upsert import last_changes, without_change
 from connectors.spark.sink.target import TargetContents
 
 if TYPE_CHECKING:

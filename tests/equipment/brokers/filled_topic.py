@@ -40,7 +40,7 @@ class FilledTopic:
         """
         for index, value in enumerate(values):
             key = keys[index] if keys else None
-            place = (key["id"] if isinstance(key, dict) else index) % _PARTITIONS
+            place = (key.get("payload", key)["id"] if isinstance(key, dict) else index) % _PARTITIONS
             others = {name: given[index] for name, given in more.items()}
             self._producer.produce(self.name, _written(value), _written(key), partition=place, **others)
             self.ends[TopicPartition(self.name, place)] += 1

@@ -98,7 +98,8 @@ def _application(registry: MemoryRegistry) -> Flask:
     def register(subject: str) -> Any:
         if subject in registry.refused:
             return _error(409, 409, "Schema being registered is incompatible with an earlier schema")
-        return jsonify(id=registry.add(subject, request.get_json(force=True)["schema"]))
+        document = request.get_json(force=True)
+        return jsonify(id=registry.add(subject, document.pop("schema"), **document))
 
     @app.post("/subjects/<path:subject>")
     def look_up(subject: str) -> Any:

@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from types import TracebackType
 from typing import Final
 
@@ -27,8 +28,12 @@ class RelpClient:
             self._socket = _any_certificate().wrap_socket(self._socket)
         self._transaction = 0
         self._kept = b""
-        self._command(b"open", b"relp_version=0\nrelp_software=test\ncommands=syslog")
-        self.answer()
+        try:
+            self._command(b"open", b"relp_version=0\nrelp_software=test\ncommands=syslog")
+            self.answer()
+        except BaseException:
+            self.close()
+            raise
 
     def send(self, line: bytes) -> int:
         """Send a message, and return its transaction."""
@@ -101,11 +106,10 @@ class RepeatingSender:
                     for line in self._lines:
                         sender.sendto(line, (HOST, self._port))
             case "RELP":
-                client = RelpClient(self._port)
-                for line in self._lines:
-                    client.send(line)
-                self._stopped.wait(_PAUSE)
-                client.close()
+                with closing(RelpClient(self._port)) as client:
+                    for line in self._lines:
+                        client.send(line)
+                    self._stopped.wait(_PAUSE)
             case _:
                 with socket.create_connection((HOST, self._port), _TIMEOUT) as plain:
                     self._send_stream(plain)

@@ -46,10 +46,10 @@ class S3Server:
             "aws.secret.access.key": _SECRET,
         }
 
-    def client(self) -> Any:
-        """A client of the server."""
+    def client(self, service: str = "s3") -> Any:
+        """A client of the server; moto has other services, too."""
         return boto3.client(
-            "s3",
+            service,
             endpoint_url=self.endpoint,
             region_name=_REGION,
             aws_access_key_id=_KEY,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -80,6 +81,13 @@ class SearchServer:
         answer = requests.request(method, f"{self.url}{path}", json=body, timeout=60)
         assert answer.ok, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer.json() if answer.content else None
+
+    def bulk(self, index: str, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Send the lines of a bulk request, and have what it writes be visible."""
+        body = "".join(f"{json.dumps(line)}\n" for line in lines)
+        headers = {"Content-Type": "application/x-ndjson"}
+        answer = requests.post(f"{self.url}/{index}/_bulk?refresh=true", body.encode(), headers=headers, timeout=120)
+        assert answer.ok and not answer.json()["errors"], answer.text
 
     def documents(self, index: str) -> dict[str, Any]:
         """Return every document of an index or data stream by its id."""

@@ -6,10 +6,12 @@ rows, has one driver, and holds every record that is not a dead letter.
 
 from __future__ import annotations
 
+import base64
 import os
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
@@ -37,6 +39,13 @@ UPSERT: Final = {
     "write.mode": "upsert",
 }
 """Changes to the rows of keys."""
+FOLLOWING: Final = {
+    **UPSERT,
+    "key.converter.schemas.enable": "true",
+    "value.converter.schemas.enable": "true",
+    "upsert.envelope": "debezium",
+}
+"""Debezium's changes, with their schemas."""
 
 
 class LoadedTable(ABC):
@@ -262,6 +271,66 @@ class UpsertContract:
             target.records.drain(task)
             assert target.values() == [row for _, row in sorted(model.items())]
         self.check(target)
+
+    def test_a_table_follows_the_columns_of_its_source(self, target: LoadedTable) -> None:
+        """As an ``ALTER TABLE`` of the source changes them: wider types, more digits, one more, one less."""
+        task = target.task(FOLLOWING)
+        before = {"id": "int32", "n": "int16", "f": "float", "price": _decimal(5), "gone": "string", "name": "string"}
+        target.records.produce(
+            *_enveloped(before, [(n, {"n": n, "f": 0.5, "price": 250, "gone": "x"}) for n in (1, 2, 3)])
+        )
+        target.records.drain(task)
+        after = {"id": "int64", "n": "int64", "f": "double", "price": _decimal(9), "name": "string", "more": "int32"}
+        values = {"n": 2**40, "f": 0.1, "price": 1_234_567_89, "more": 7}
+        target.records.produce(*_enveloped(after, [(1, values), (4, values), (2, None)]))
+        target.records.drain(task)
+        new = {"n": 2**40, "f": 0.1, "price": Decimal("1234567.89"), "more": 7}
+        old = {"id": 3, "n": 3, "f": 0.5, "price": Decimal("2.50"), "gone": "x"}
+        assert target.values() == [{"id": 1, **new}, old, {"id": 4, **new}]
+        # A later narrower one fits, and what was left out is back.
+        target.records.produce(*_enveloped(before, [(3, {"n": 1, "f": 1.5, "price": 100, "gone": "y"})]))
+        target.records.drain(target.task(FOLLOWING))
+        assert target.values()[1] == {"id": 3, "n": 1, "f": 1.5, "price": Decimal("1.00"), "gone": "y"}
+
+    def test_rows_are_found_by_one_key_as_long_as_there_is_a_table(self, target: LoadedTable) -> None:
+        target.records.produce([{"id": 1, "part": 1}, {"id": 2, "part": 1}], [{"id": 1}, {"id": 2}])
+        target.records.drain(target.task(UPSERT))
+        target.records.produce([{"id": 1, "part": 2, "more": 1}], [{"id": 1, "part": 2}])
+        for _ in range(2):
+            task = target.task(UPSERT)
+            with pytest.raises(
+                DataError, match="the key of the change is id, part, but the rows of the table are found"
+            ):
+                target.records.drain(task)
+        target.records.drain(target.task({**UPSERT, "upsert.keys": "id"}))
+        assert target.values() == [{"id": 1, "part": 2, "more": 1}, {"id": 2, "part": 1}]
+
+
+def _decimal(digits: int) -> dict[str, Any]:
+    parameters = {"scale": "2", "connect.decimal.precision": str(digits)}
+    return {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "version": 1, "parameters": parameters}
+
+
+def _enveloped(
+    columns: Mapping[str, Any], changes: Sequence[tuple[int, Mapping[str, Any] | None]]
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The values and keys of changes, with their schemas, of a table with these columns; ``None`` deletes a row."""
+    fields = [
+        {"field": name, "optional": name != "id", **(kind if isinstance(kind, dict) else {"type": kind})}
+        for name, kind in columns.items()
+    ]
+    row = {"type": "struct", "fields": fields, "optional": True}
+    parts = [{**row, "field": "before"}, {**row, "field": "after"}, {"type": "string", "field": "op"}]
+    values = []
+    keys = []
+    for key, change in changes:
+        after = None if change is None else {name: change.get(name) for name in columns} | {"id": key}
+        if after is not None and isinstance(after["price"], int):
+            after["price"] = base64.b64encode(after["price"].to_bytes(8)).decode()
+        payload = {"before": None, "after": after, "op": "d" if after is None else "u"}
+        values.append({"schema": {"type": "struct", "fields": parts}, "payload": payload})
+        keys.append({"schema": {"type": "struct", "fields": fields[:1]}, "payload": {"id": key}})
+    return values, keys
 
 
 def changes(

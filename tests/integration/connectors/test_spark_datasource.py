@@ -16,6 +16,7 @@ from connectors.spark.session import start_session
 from connectors.spark.stores.access import Access
 from equipment.brokers.topics import read_topic
 from equipment.fakes.http_api import paged, serving_api
+from equipment.servers.s3 import running_moto
 from equipment.workers.small_spark import SMALL_SPARK
 from equipment.workers.standalone import StandaloneWorker
 
@@ -139,21 +140,36 @@ def test_the_notebook_runs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert notebook["totals"] == notebook["kept"] == [("north", 3), ("south", 2)]
 
 
+PARTS = [
+    "".join(json.dumps({"id": 10 * part + n, "name": f"n{n}", "at": {"lat": n / 4}}) + "\n" for n in range(10))
+    for part in range(3)
+]
+
+
+@pytest.fixture(params=["folder", pytest.param("bucket", marks=pytest.mark.thorough)])
+def parts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The configuration of a source that reads three files, or three objects."""
+    if request.param == "folder":
+        folder = tmp_path / "in"
+        folder.mkdir()
+        for number, text in enumerate(PARTS):
+            (folder / f"{number}.jsonl").write_text(text, encoding="utf-8")
+        read = {"connector.class": "DirectorySource", "path": str(folder), "settle.ms": "0", "scan.interval.ms": "1"}
+        yield read
+        return
+    with running_moto() as server:
+        for number, text in enumerate(PARTS):
+            server.client().put_object(Bucket=server.bucket, Key=f"in/{number}.jsonl", Body=text.encode())
+        yield {"connector.class": "S3Source", "s3.bucket.name": server.bucket, "prefix": "in/", **server.props}
+
+
 def test_a_connector_reads_the_same_in_every_engine(
-    spark: Any, standalone: Callable[..., StandaloneWorker], topic: str, bootstrap: str, tmp_path: Path
+    spark: Any, standalone: Callable[..., StandaloneWorker], topic: str, bootstrap: str, parts: dict[str, str]
 ) -> None:
     """One configuration: in a worker, on Spark by engine=spark, and as a DataFrame."""
-    folder = tmp_path / "in"
-    folder.mkdir()
-    for part in range(3):
-        rows = [{"id": 10 * part + n, "name": f"n{n}", "at": {"lat": n / 4}} for n in range(10)]
-        (folder / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     config = {
-        "connector.class": "DirectorySource",
+        **parts,
         "tasks.max": "2",
-        "path": str(folder),
-        "settle.ms": "0",
-        "scan.interval.ms": "1",
         "transforms": "Tag",
         "transforms.Tag.type": "InsertField$Value",
         "transforms.Tag.static.field": "Team",

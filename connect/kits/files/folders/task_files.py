@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from connect.errors import MissingError
@@ -14,10 +15,13 @@ from connect.kits.files.readers.format_detection import file_format, is_read_who
 from connect.kits.files.readers.visit import FileState
 from connect.kits.files.systems.system import SourceFile
 
-__all__ = ["TaskFiles"]
+__all__ = ["TaskFiles", "divided"]
 
 # I9: names are not kept for ever. Beyond this number a new file is told from the old one by its fingerprint.
 _REMEMBERED: Final = 10_000
+
+_A_FILE: Final = 64 * 1024
+"""The cost of opening a file, in bytes."""
 
 _log = logging.getLogger(__name__)
 
@@ -110,3 +114,14 @@ class TaskFiles:
                 file.path,
             )
         return False
+
+
+def divided(sizes: Sequence[tuple[str, int]], most: int) -> list[list[str]]:
+    """Divide the names into at most ``most`` parts of about the same bytes, each in order."""
+    parts: list[list[str]] = [[] for _ in range(min(most, len(sizes)))]
+    loads = [(0, index) for index in range(len(parts))]
+    for name, size in sorted(sizes, key=lambda each: (-each[1], each[0])):
+        load, index = heapq.heappop(loads)
+        parts[index].append(name)
+        heapq.heappush(loads, (load + size + _A_FILE, index))
+    return [sorted(part) for part in parts]

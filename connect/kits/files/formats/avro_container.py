@@ -19,7 +19,8 @@ from connect.kits.avro.avro_text import avro_text
 from connect.kits.avro.config import AvroDataConfig
 from connect.kits.avro.encode import encoder
 from connect.kits.avro.from_connect import avro_from_connect
-from connect.kits.avro.wire_format import HEADER, varint
+from connect.kits.avro.wire_format import varint
+from connect.kits.schema_frame import HEADER
 
 __all__ = ["AvroCodec", "AvroFormat"]
 

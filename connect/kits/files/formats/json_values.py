@@ -12,6 +12,8 @@ import datetime as dt
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from itertools import repeat
+from operator import eq
 from typing import Any, Final
 
 import orjson
@@ -30,7 +32,7 @@ from connect.data.logical import (
 from connect.data.schema import decimal_scale
 from connect.errors import DataError
 
-__all__ = ["JsonEncode", "json_encoder"]
+__all__ = ["JsonEncode", "json_encoder", "json_lines_encoder"]
 
 JsonEncode = Callable[[Sequence[Any]], list[bytes]]
 """Encodes values, each with a line feed behind it. Raises :class:`~connect.errors.DataError` for an invalid one."""
@@ -45,31 +47,61 @@ _DAY_MS: Final = 86_400_000
 
 def json_encoder(schema: Schema | None, *, numeric_decimals: bool = False) -> JsonEncode:
     """Return what encodes values of ``schema``, or schemaless ones if it is ``None``."""
-    node = None if schema is None else _node(schema, numeric_decimals)
-    # orjson writes null for a float that is not finite: where there is a null, it is looked for.
-    has_floats = schema is None or _has_floats(schema)
-
-    names = {schema.field_names} if schema is not None and schema.type is Type.STRUCT and not _changes(schema) else None
-
-    def encode(values: Sequence[Any]) -> list[bytes]:
-        nodes = values if node is None or _has_order(values, names) else list(map(node, values))
-        try:
-            lines = [orjson.dumps(each, _plain, _OPTIONS) for each in nodes]
-        except (TypeError, RecursionError):
-            return [_thorough(each) for each in nodes]
-        if has_floats and b"null" in b"".join(lines):
-            for place, line in enumerate(lines):
-                if b"null" in line:
-                    lines[place] = _thorough(nodes[place])
-        return lines
-
-    return encode
+    return _JsonLines(schema, numeric_decimals).each
 
 
-def _has_order(values: Sequence[Any], names: set[tuple[str, ...]] | None) -> bool:
-    """Whether all values have these fields, in this order, and none of them has to be changed."""
+def json_lines_encoder(schema: Schema | None, *, numeric_decimals: bool = False) -> Callable[[Sequence[Any]], bytes]:
+    """Return what encodes values as :func:`json_encoder` does, all lines in one."""
+    return _JsonLines(schema, numeric_decimals).together
+
+
+class _JsonLines:
+    """Encodes values of one schema."""
+
+    def __init__(self, schema: Schema | None, numeric_decimals: bool) -> None:
+        self._node = None if schema is None else _node(schema, numeric_decimals)
+        # orjson writes null for a float that is not finite: where there is a null, it is looked for.
+        self._has_floats = schema is None or _has_floats(schema)
+        is_plain = schema is not None and schema.type is Type.STRUCT and not _changes(schema)
+        self._names = schema.field_names if schema is not None and is_plain else None
+
+    def each(self, values: Sequence[Any]) -> list[bytes]:
+        """Return a line for each value."""
+        nodes = self._nodes(values)
+        lines = _lines(nodes)
+        return self._checked(lines, b"".join(lines), nodes)
+
+    def together(self, values: Sequence[Any]) -> bytes:
+        """Return all lines."""
+        nodes = self._nodes(values)
+        lines = _lines(nodes)
+        whole = b"".join(lines)
+        checked = self._checked(lines, whole, nodes)
+        return whole if checked is lines else b"".join(checked)
+
+    def _checked(self, lines: list[bytes], whole: bytes, nodes: Sequence[Any]) -> list[bytes]:
+        """Return lines in which no number that is not finite was written as null."""
+        if not self._has_floats or b"null" not in whole:
+            return lines
+        return [_thorough(node) if b"null" in line else line for line, node in zip(lines, nodes, strict=True)]
+
+    def _nodes(self, values: Sequence[Any]) -> Sequence[Any]:
+        if self._node is None or (self._names is not None and _has_order(values, self._names)):
+            return values
+        return list(map(self._node, values))
+
+
+def _lines(nodes: Sequence[Any]) -> list[bytes]:
     try:
-        return names is not None and set(map(tuple, values)) <= names
+        return [orjson.dumps(each, _plain, _OPTIONS) for each in nodes]
+    except (TypeError, RecursionError):
+        return [_thorough(each) for each in nodes]
+
+
+def _has_order(values: Sequence[Any], names: tuple[str, ...]) -> bool:
+    """Whether all values have these fields, in this order."""
+    try:
+        return all(map(eq, map(tuple, values), repeat(names)))
     except TypeError:
         return False
 

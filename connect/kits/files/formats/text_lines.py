@@ -11,7 +11,7 @@ from connect.data import Column, Schema
 from connect.errors import DataError
 from connect.internals.java.value_text import text_renderer
 from connect.kits.files.formats.compression import COMPRESSION_EXTENSIONS, Compression, compressed
-from connect.kits.files.formats.json_values import json_encoder
+from connect.kits.files.formats.json_values import json_encoder, json_lines_encoder
 
 __all__ = ["ByteArrayFormat", "JsonArrayFormat", "JsonFormat", "StringFormat"]
 
@@ -78,7 +78,8 @@ class JsonFormat(_LinesFormat):
 
     def writer(self, sink: Callable[[bytes], object], schema: Schema | None, seed: str) -> _PartsWriter:  # noqa: ARG002
         """Return the writer of a file."""
-        return _PartsWriter(sink, self._compression, json_encoder(schema, numeric_decimals=self.numeric_decimals))
+        together = json_lines_encoder(schema, numeric_decimals=self.numeric_decimals)
+        return _PartsWriter(sink, self._compression, lambda values: [together(values)])
 
 
 @dataclass(frozen=True)

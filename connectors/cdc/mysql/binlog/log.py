@@ -6,6 +6,7 @@ events that are done: MySQL's begins with BEGIN, MariaDB's with its GTID, and ev
 
 from __future__ import annotations
 
+import logging
 import re
 import struct
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from connectors.cdc.mysql.binlog.table_map import TableMap, parse_table_map
 
 __all__ = ["Began", "Committed", "Log", "LogEvent", "RowsChanged", "Stated"]
 
+logger = logging.getLogger(__name__)
+_MOST_CHARACTERS: Final = 200
 _ARTIFICIAL: Final = 0x20
 """The flag of events that are in no file."""
 _WRAP: Final = 1 << 32
@@ -228,11 +231,25 @@ class Log:
             yield from self._end(header)
         elif _INSIDE.match(sql):
             self._count()
-        elif _DISTRIBUTED_END.match(sql):
+        elif end := _DISTRIBUTED_END.match(sql):
+            if end[1].upper() == "ROLLBACK":
+                self._warn_of_rollback(sql, start)
             yield from self._open(header, start)
             yield from self._end(header)
         else:
             yield from self._state(header, query, start)
+
+    def _warn_of_rollback(self, sql: str, start: int) -> None:
+        """Tell that changes which were passed on never came about (invariant I4): the log has them where they were
+        prepared.
+        """
+        logger.warning(
+            "At %s:%d a prepared XA transaction was rolled back (%s), whose changes were sent when it was prepared. "
+            "Have the tables that it has changed read again by the signal execute-snapshot.",
+            self.file,
+            start,
+            sql[:_MOST_CHARACTERS],
+        )
 
     def _open(self, header: Header, start: int, *, is_statement: bool = False) -> Iterator[LogEvent]:
         if self._transaction is None:  # A log without GTIDs, or read from the middle of a transaction's head.

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
@@ -48,6 +48,7 @@ from connectors.spark.delta.columns import (
 from connectors.spark.delta.log import DeltaLog, StaleLogError, is_conflict
 from connectors.spark.errors import root_cause
 from connectors.spark.sink.delta.positions import Positions, application
+from connectors.spark.sink.tables.upsert import keys_property, keys_text, parse_keys
 from connectors.spark.sink.target import FencedError
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class DeltaTable:
         self._log = DeltaLog(spark, path)
         self._versions: dict[str, int] | None = self._log.versions(self._application)
         self._checked: Schema | None = None
+        self._keys: Sequence[str] = ()
 
     @property
     def exists(self) -> bool:
@@ -90,6 +92,10 @@ class DeltaTable:
         if not self.exists:
             return None
         return schema_of_columns(self._log.schema(), self._log.properties().get(SCHEMA_PROPERTY))
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the columns by which the connector's changes have found rows, if there were any."""
+        return parse_keys(self._log.properties().get(keys_property(self._connector))) if self.exists else ()
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -136,13 +142,19 @@ class DeltaTable:
 
     # -- a load ----------------------------------------------------------------------------------------------
 
-    def prepare(self, schema: Schema, partitioned_by: tuple[str, ...]) -> None:
-        """Create the table, or check that a load with this schema can change its columns."""
+    def prepare(self, schema: Schema, partitioned_by: tuple[str, ...], keys: Sequence[str] = ()) -> None:
+        """Create the table, or check that a load with this schema can change its columns, and note by which columns
+        changes find rows.
+        """
         if not self.exists:
             self._create(schema, partitioned_by)
         elif self._checked is not schema:
             self._check_partitions(partitioned_by)
             self._make_room(schema)
+        if keys and self._keys != keys:
+            if self.keys() != keys:
+                self._log.set_properties({keys_property(self._connector): keys_text(keys)})
+            self._keys = keys
         self._checked = schema
 
     def load(

@@ -12,6 +12,7 @@ from connect.bulk import OffsetRange
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError, SchemaError
 from connect.sink import CompactedTable
+from connectors.spark.decoding.changes import ChangePlan, key_columns
 from connectors.spark.decoding.plugins import has_transformations
 from connectors.spark.decoding.row_limits import RowLimits
 from connectors.spark.delta.log import table_names
@@ -24,7 +25,7 @@ from connectors.spark.sink.delta.table import DeltaTable
 from connectors.spark.sink.loading.request import LoadRequest
 from connectors.spark.sink.sql.windows import lost_query
 from connectors.spark.sink.tables.held_rows import NO_STATE, HeldRows, TopicWindows
-from connectors.spark.sink.tables.upsert import key_columns, last_changes, with_change, without_change
+from connectors.spark.sink.tables.upsert import last_changes, with_change, without_change
 from connectors.spark.sink.target import TargetContents
 from connectors.spark.stores.factory import open_store
 
@@ -75,7 +76,7 @@ class DeltaTarget:
         """Return the tables as they are in their logs, without taking them over."""
         self._tables.find()
         self._read()
-        schemas = _Schemas(self._tables, self._changes if self._config.changes is not None else None)
+        schemas = self._schemas()
         return TargetContents(schemas, offsets=self._offsets, place=self._tables.path, limits=self._limits)
 
     def open(self) -> None:
@@ -137,6 +138,9 @@ class DeltaTarget:
                 self._offsets[tp] = max(offset, self._offsets.get(tp, 0))
         self._topics = latest_ids(ids)
 
+    def _schemas(self) -> _Schemas:
+        return _Schemas(self._tables, self._config.changes, self._changes)
+
     def _parts(self, ranges: Sequence[OffsetRange]) -> Iterator[Sequence[OffsetRange]]:
         """Yield the ranges, starting with those of an interrupted load, exactly as they were."""
         ahead: dict[TopicPartition, int] = {}
@@ -152,7 +156,7 @@ class DeltaTarget:
             yield left
 
     def _load(self, groups: Sequence[Sequence[OffsetRange]], loader: Loader) -> None:
-        known = _Schemas(self._tables, self._changes if self._config.changes is not None else None)
+        known = self._schemas()
         requests = []
         for ranges in groups:
             windows = self._windows_of(ranges)
@@ -191,7 +195,7 @@ class DeltaTarget:
             if frame.count():
                 raise ConnectError(f"The key of the changes for table {name} is unknown: set upsert.keys.")
             return 0, 0
-        table.prepare(columns, self._divided_by)
+        table.prepare(columns, self._divided_by, key_columns(schema))
         if self._config.has_query:
             frame = shown_by_folders(frame, table.partition_columns)
         if self._config.changes is None:
@@ -290,15 +294,20 @@ class _Tables:
 class _Schemas(Mapping[str, Schema]):
     """The schemas of tables, as they are in their logs now, or of the changes for them, once these are known."""
 
-    def __init__(self, tables: _Tables, changes: Mapping[str, Schema] | None) -> None:
+    def __init__(self, tables: _Tables, plan: ChangePlan | None, changes: Mapping[str, Schema]) -> None:
         self._tables = tables
+        self._plan = plan
         self._changes = changes
 
     def __getitem__(self, name: str) -> Schema:
-        schema = self._tables[name].schema()
+        table = self._tables[name]
+        schema = table.schema()
         if schema is None:
             raise KeyError(name)
-        return schema if self._changes is None else with_change(schema, self._changes.get(name))
+        if self._plan is None:
+            return schema
+        seen = self._changes.get(name)
+        return with_change(schema, seen, (self._plan.keys or table.keys()) if seen is None else ())
 
     def __iter__(self) -> Iterator[str]:
         return (table.name for table in self._tables if table.exists)

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.data import Schema, Type
-from connectors.spark.decoding.changes import CHANGE_COLUMN
+from connectors.spark.decoding.changes import CHANGE_COLUMN, key_columns
 from connectors.spark.iceberg.catalog import Change
-from connectors.spark.sink.tables.upsert import key_columns, last_changes, quoted, without_change
+from connectors.spark.sink.tables.upsert import last_changes, quoted, without_change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from connect.data import Schema
 from connect.errors import ConnectError, RetriableError
-from connectors.spark.decoding.changes import CHANGE_COLUMN
+from connectors.spark.decoding.changes import CHANGE_COLUMN, key_columns
 from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.iceberg.catalog import Change, TableName
 from connectors.spark.schema import widen
 from connectors.spark.sink.iceberg.data_files import DataFiles, DataWriting
 from connectors.spark.sink.iceberg.merge import Merge, Written
-from connectors.spark.sink.tables.upsert import key_columns, without_change
+from connectors.spark.sink.tables.upsert import without_change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,6 +42,7 @@ class Staged:
         self.files: list[Any] = []
         self.replaced: list[Any] = []
         self.merges = False
+        self.keys: tuple[str, ...] = ()
         self._options = options
         self._writing = writing
         self._widened = False
@@ -78,7 +79,7 @@ class Staged:
 
     def merge(self, frame: DataFrame, schema: Schema) -> Written:
         """Let Spark write the rows that result from changes of this schema."""
-        self.merges = True
+        self.merges, self.keys = True, key_columns(schema)
         return Merge(self.change, self.branch, schema, self._options).write(frame)
 
     def repeat_on(self, change: Change) -> None:

@@ -47,6 +47,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.internals.crash import crash_point
 from connect.kits.objects.location import LONGEST_FOLDER
 from connect.sink import CompactedTable
+from connectors.spark.decoding.changes import key_columns
 from connectors.spark.decoding.plugins import has_transformations
 from connectors.spark.decoding.row_limits import RowLimits
 from connectors.spark.errors import root_cause
@@ -66,7 +67,7 @@ from connectors.spark.sink.iceberg.types import columns_of, required_fields, uui
 from connectors.spark.sink.loading.request import LoadRequest
 from connectors.spark.sink.sql.windows import lost_query
 from connectors.spark.sink.tables.held_rows import NO_STATE, HeldRows, TopicWindows
-from connectors.spark.sink.tables.upsert import key_columns, with_change, without_change
+from connectors.spark.sink.tables.upsert import keys_property, keys_text, parse_keys, with_change, without_change
 from connectors.spark.sink.target import CLIENTS, FencedError, TargetContents
 from connectors.spark.stores.factory import open_store
 
@@ -94,6 +95,8 @@ class _Known:
     longest_folder: int | None
     required: tuple[tuple[str, ...], ...]
     uuids: tuple[tuple[str, ...], ...]
+    keys: tuple[str, ...]
+    """The columns by which the connector's changes have found rows, if there were any."""
 
     @property
     def limits(self) -> RowLimits:
@@ -153,8 +156,7 @@ class IcebergTarget:
             table = self.catalog.table(name)
             if table is not None:
                 self._note(name, table.metadata)
-        changes = None if self._config.changes is None else self._changes
-        found = _Columns(self._noted, Staging(self._begin, self._naming.table, ()), changes)
+        found = self._known(self._noted, Staging(self._begin, self._naming.table, ()))
         return TargetContents(
             found, offsets=self.offsets, place=lambda table: str(self._naming.table(table)), limits=self._limits
         )
@@ -270,17 +272,15 @@ class IcebergTarget:
         """Write the files of a step; return the tables to which each topic's rows go."""
         crash_point("before-staging-write")
         routes: dict[str, set[TableName]] = {}
-        changes = None if self._config.changes is None else self._changes
         groups = [list(group) for _, group in groupby(step.ranges, key=lambda item: item.topic)]
         for together in [groups] if self._are_apart(groups) else [[group] for group in groups]:
             parts = [staging.part() for _ in together]
             requests = [
-                self._request(group, _Columns(self._columns_of, part, changes), part, windows[group[0].topic])
+                self._request(group, self._known(self._columns_of, part), part, windows[group[0].topic])
                 for group, part in zip(together, parts, strict=True)
             ]
             for request, part, loaded in zip(requests, parts, loader.load_topics(requests), strict=True):
-                if changes is not None:
-                    changes |= {table: schema for table, schema in loaded.tables.items() if key_columns(schema)}
+                self._changes |= {table: schema for table, schema in loaded.tables.items() if key_columns(schema)}
                 routes[request.topic] = part.keep(loaded) | set(map(self._naming.table, loaded.held))
         size, files = staging.written
         loader.progress.wrote(size=size, files=files)
@@ -293,6 +293,17 @@ class IcebergTarget:
             return LoadRequest(ranges, known, part, files=part.files, check=self._check, limits=self._limits)
         state = windows.state(self._config.windows)
         return LoadRequest(ranges, known, part, records=windows.records, windows=state)
+
+    def _known(self, found: Callable[[TableName], Schema | None], staging: Staging) -> _Columns:
+        return _Columns(found, staging, self._seen)
+
+    def _seen(self, table: str, columns: Schema) -> Schema:
+        """Return the schema of a table's records, which are changes or rows."""
+        plan = self._config.changes
+        if plan is None:
+            return columns
+        known = self._tables.get(self._naming.table(table))
+        return with_change(columns, self._changes.get(table), plan.keys or (known.keys if known else ()))
 
     def _check(self, table: str, schema: Schema) -> None:
         """Raise :class:`~connect.errors.SchemaError` if there can be no table for these rows."""
@@ -437,7 +448,7 @@ class IcebergTarget:
             change.add_snapshot(files, replaced, self._branch(name), offsets)
             claim = {claim_property(self._connector): self._claim}
             claimed = change.base_properties.get(claim_property(self._connector)) == self._claim
-            change.set_properties(offsets if claimed else offsets | claim)
+            change.set_properties((offsets if claimed else offsets | claim) | self._keys_to_note(change, staged))
             crash_point("before-commit")
             try:
                 change.commit()
@@ -450,6 +461,12 @@ class IcebergTarget:
             self._note(name, change.metadata)
             return
         raise RetriableError(f"Other writers kept committing to table {name}; repeating the load.")
+
+    def _keys_to_note(self, change: Change, staged: Staged | None) -> dict[str, str]:
+        """Return the property that names the columns by which changes find rows, if it is to change."""
+        name, text = keys_property(self._connector), keys_text(() if staged is None else staged.keys)
+        is_noted = staged is None or not staged.keys or change.base_properties.get(name) == text
+        return {} if is_noted else {name: text}
 
     def _prepared(self, name: TableName, staged: Staged | None) -> Change:
         """Begin a change to the newest version of a table, after checking that version."""
@@ -492,7 +509,8 @@ class IcebergTarget:
         folders = tuple(each.folder_field(columns) for each in partitions_in(metadata.document))
         required, uuids = required_fields(metadata.schema), uuid_fields(metadata.schema)
         longest = _longest(metadata.data_place)
-        self._tables[name] = _Known(self._positions_of(metadata), columns, folders, longest, required, uuids)
+        keys = parse_keys(metadata.properties.get(keys_property(self._connector)))
+        self._tables[name] = _Known(self._positions_of(metadata), columns, folders, longest, required, uuids, keys)
 
     def _columns_of(self, name: TableName) -> Schema | None:
         """Return the columns of a table, even if this driver has not written to it."""
@@ -531,11 +549,11 @@ class _Columns(Mapping[str, Schema]):
         self,
         found: Callable[[TableName], Schema | None],
         staging: Staging,
-        changes: Mapping[str, Schema] | None,
+        seen: Callable[[str, Schema], Schema],
     ) -> None:
         self._found = found
         self._staging = staging
-        self._changes = changes
+        self._seen = seen
 
     def __getitem__(self, table: str) -> Schema:
         name = self._staging.naming(table)
@@ -543,7 +561,7 @@ class _Columns(Mapping[str, Schema]):
         columns = self._found(name) if staged is None else staged.columns
         if columns is None:
             raise KeyError(table)
-        return columns if self._changes is None else with_change(columns, self._changes.get(table))
+        return self._seen(table, columns)
 
     def __iter__(self) -> Iterator[str]:
         return iter(())

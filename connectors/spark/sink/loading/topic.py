@@ -37,6 +37,7 @@ from connectors.spark.sink.loading.bad_records import BadRecords
 from connectors.spark.sink.loading.request import Loaded, LoadRequest, Output, split_numbers, tasks_for
 from connectors.spark.sink.sql.query import QueryOutput
 from connectors.spark.sink.sql.window_output import WindowOutput
+from connectors.spark.sink.tables.upsert import with_key_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -348,7 +349,10 @@ class TopicLoad:
             for table, schema in report.seen.items():
                 seen[table] = in_common(seen.get(table, _EMPTY), schema, branches=evolution.branches)
         first = self._session.config.first_schema or _EMPTY
-        tables = {name: evolution.grown(known.get(name, first), schema) for name, schema in seen.items()}
+        tables = {
+            name: with_key_of(known.get(name, first), evolution.grown(known.get(name, first), schema))
+            for name, schema in seen.items()
+        }
         self._memory.tables = frozenset(tables) | (self._memory.tables or frozenset())
         return tables
 

@@ -6,40 +6,84 @@ belong in one partition, which is where a producer that partitions by key puts t
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from connect.data import Field, Schema
-from connectors.spark.decoding.changes import CHANGE_COLUMN
+from connectors.spark.decoding.changes import CHANGE_COLUMN, change_schema, key_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["key_columns", "last_changes", "merge_statement", "quoted", "with_change", "without_change"]
+__all__ = [
+    "keys_property",
+    "keys_text",
+    "last_changes",
+    "merge_statement",
+    "parse_keys",
+    "quoted",
+    "with_change",
+    "with_key_of",
+    "without_change",
+]
 
 _PLACE: Final = "_sluice_place"
 _UNKNOWN: Final = Schema.struct({"deleted": Schema.boolean(optional=True)}, optional=True)
 
 
-def with_change(table: Schema, seen: Schema | None) -> Schema:
-    """Return the schema of changes for a table; ``seen`` is that of the last changes, if there were any.
+def keys_property(connector: str) -> str:
+    """Return the key of the table property that names the columns by which a connector's changes find rows."""
+    return f"sluice.keys.{connector}"
 
-    Without ``seen`` the key is unknown and no change fits: the records are then surveyed for the schema of changes.
+
+def keys_text(keys: Sequence[str]) -> str:
+    """Return the value of :func:`keys_property`."""
+    return json.dumps(list(keys))
+
+
+def parse_keys(text: str | None) -> tuple[str, ...]:
+    """Return the columns in the value of :func:`keys_property`; none if somebody has made another text of it."""
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return ()
+    return tuple(found) if isinstance(found, list) and all(isinstance(name, str) for name in found) else ()
+
+
+def with_change(table: Schema, seen: Schema | None, keys: Sequence[str] = ()) -> Schema:
+    """Return the schema of changes for a table; ``seen`` is that of the last changes, if there were any, and ``keys``
+    are the columns by which rows were found before.
+
+    Without both the key is unknown and no change fits: the records are then surveyed for the schema of changes.
     """
     known = None if seen is None else seen.field(CHANGE_COLUMN)
-    change = Field(CHANGE_COLUMN, _UNKNOWN if known is None else known.schema, len(table.fields))
-    return table.replace(fields=[*table.fields, change])
+    columns = {field.name: field.schema for field in table.fields}
+    if known is not None:
+        change = known.schema
+    elif keys and columns.keys() >= set(keys):
+        change = change_schema({name: columns[name] for name in keys})
+    else:
+        change = _UNKNOWN
+    return table.replace(fields=[*table.fields, Field(CHANGE_COLUMN, change, len(table.fields))])
+
+
+def with_key_of(known: Schema, grown: Schema) -> Schema:
+    """Return a grown schema of changes with the key columns that were known, if they were: rows are found by these."""
+    change, names = grown.field(CHANGE_COLUMN), key_columns(known)
+    if change is None or not names or key_columns(grown) == names:
+        return grown
+    columns = {field.name: field.schema for field in grown.fields}
+    fields = [
+        Field(each.name, change_schema({name: columns[name] for name in names}), each.index) if each is change else each
+        for each in grown.fields
+    ]
+    return grown.replace(fields=fields)
 
 
 def without_change(schema: Schema) -> Schema:
     """Return the schema of the table to which changes of this schema apply."""
     return schema.replace(fields=[field for field in schema.fields if field.name != CHANGE_COLUMN])
-
-
-def key_columns(schema: Schema) -> tuple[str, ...]:
-    """Return the key columns in the schema of changes; none if the key is not known yet."""
-    change = schema.field(CHANGE_COLUMN)
-    key = None if change is None else change.schema.field("key")
-    return () if key is None else key.schema.field_names
 
 
 def last_changes(frame: DataFrame) -> DataFrame:

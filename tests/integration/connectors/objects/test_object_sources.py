@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 
 from connect.data import Header, Headers, Schema, SinkRecord, SourceRecord, TimestampType
 from connect.errors import ConfigError, ConnectError
-from connect.testing import SourceTaskTestContext, StoredOffsets, TopicLog, run_sink
+from connect.testing import ConnectorTestContext, SourceTaskTestContext, StoredOffsets, TopicLog, run_sink
 from connectors import objects
 from connectors.objects.source import AzureBlobSourceConnector, GcsSourceConnector, S3SourceConnector
 from equipment.servers.s3 import S3Server
@@ -48,19 +48,20 @@ class Source:
 
     def _configs(self, props: dict[str, str], count: int) -> list[dict[str, str]]:
         config = self._class.config_class.parse(props)
-        from connect.testing import ConnectorTestContext  # noqa: PLC0415 - beside its use
-
         return list(self._class(config, ConnectorTestContext(self.offsets)).task_configs(count))
 
     def shares(self, count: int) -> list[list[SourceRecord]]:
         """What each of several tasks reads."""
-        found = []
-        for config in self._configs(self._props, count):
-            context = SourceTaskTestContext(StoredOffsets())
-            task = self._class.task_class(self._class.task_class.config_class.parse(config), context)
-            task.start()
-            self._stack.callback(task.stop)
-            found.append(read(task))
+        return [self.of(config, StoredOffsets()) for config in self._configs(self._props, count)]
+
+    def of(self, config: Mapping[str, str | None], offsets: StoredOffsets | None = None) -> list[SourceRecord]:
+        """What a task reads."""
+        context = SourceTaskTestContext(self.offsets if offsets is None else offsets)
+        task = self._class.task_class(self._class.task_class.config_class.parse(config), context)
+        task.start()
+        self._stack.callback(task.stop)
+        found = read(task)
+        assert task.drained()
         return found
 
     def commit(self, task: Any, records: list[SourceRecord]) -> None:
@@ -368,6 +369,73 @@ def test_tasks_share_objects(s3: S3Server, bucket: str, sources: list[Source]) -
     shares = [[int(record.value) for record in share] for share in source.shares(3)]
     assert sorted(number for share in shares for number in share) == list(range(20))
     assert all(shares)
+
+
+def test_splits_are_read_as_one_process_reads_them(s3: S3Server, bucket: str, sources: list[Source]) -> None:
+    for number in range(12):
+        put(s3, bucket, f"in/{number:02}.txt", f"{number}-a\n{number}-b\n" * (1 + number % 3))
+    props = {**s3.props, "s3.bucket.name": bucket, "topic": "t", "prefix": "in/"}
+    alone = Source(S3SourceConnector, props)
+    split = Source(S3SourceConnector, props)
+    sources += [alone, split]
+    whole = read(alone.start())
+    config = S3SourceConnector.config_class.parse(props)
+    connector = S3SourceConnector(config, ConnectorTestContext(split.offsets))
+    connector.start()
+
+    def told(record: SourceRecord) -> tuple[Any, ...]:
+        return record.source_partition["objectKey"], record.source_offset["position"], record.value
+
+    first = connector.splits(3)
+    put(s3, bucket, "in/late.txt", "late\n")
+    s3.client().delete_object(Bucket=bucket, Key="in/05.txt")
+    shares = [split.of(each) for each in first]
+    assert len(shares) == 3
+    assert all(shares)
+    found = sorted(told(record) for share in shares for record in share)
+    assert found == [told(record) for record in whole if record.source_partition["objectKey"] != "in/05.txt"]
+    # A split that was interrupted goes on from its offsets; what came later is in the next.
+    for share in shares[1:]:
+        split.offsets.keep(share)
+    split.offsets.keep(shares[0][:1])
+    again = [record for each in connector.splits(3) for record in split.of(each)]
+    assert sorted(map(told, again)) == sorted([*map(told, shares[0][1:]), ("in/late.txt", 5, "late")])
+    split.offsets.keep(again)
+    assert connector.splits(3) == []
+
+
+def test_splits_keep_the_order_of_a_topic_partition(s3: S3Server, bucket: str, sources: list[Source]) -> None:
+    for partition in range(3):
+        for offset in range(0, 30, 10):
+            stem = f"topics/orders/partition={partition}/orders+{partition}+{offset:010}"
+            put(s3, bucket, f"{stem}.txt", "".join(f"{partition}-{offset + at}\n" for at in range(10)))
+            put(s3, bucket, f"{stem}.keys.txt", "".join(f"k{offset + at}\n" for at in range(10)))
+    props = {**s3.props, "s3.bucket.name": bucket, "format.class": "StringFormat"}
+    props |= {"keys.format.class": "StringFormat", "store.kafka.keys": "true"}
+    source = Source(S3SourceConnector, props)
+    sources.append(source)
+    config = S3SourceConnector.config_class.parse(props)
+    connector = S3SourceConnector(config, ConnectorTestContext(source.offsets))
+    connector.start()
+    shares = [source.of(split) for split in connector.splits(2)]
+    assert len(shares) == 2
+    for partition in range(3):
+        (share,) = (share for share in shares if any(record.partition == partition for record in share))
+        mine = [(record.key, record.value) for record in share if record.partition == partition]
+        assert mine == [(f"k{at}", f"{partition}-{at}") for at in range(30)]
+    # Values that are gone when their split is read, while their keys are still there.
+    gone = "topics/orders/partition=2/orders+2+0000000010.txt"
+    splits = connector.splits(1)
+    s3.client().delete_object(Bucket=bucket, Key=gone)
+    assert len(source.of(splits[0])) == 80
+
+
+def test_objects_told_by_a_queue_have_no_splits(s3: S3Server, bucket: str) -> None:
+    props = {**s3.props, "s3.bucket.name": bucket, "topic": "t", "sqs.url": "http://127.0.0.1:1/1/q"}
+    connector = S3SourceConnector(S3SourceConnector.config_class.parse(props), ConnectorTestContext(StoredOffsets()))
+    connector.start()
+    with pytest.raises(ConnectError, match=r"remove sqs\.url"):
+        connector.splits(2)
 
 
 @pytest.mark.parametrize(

@@ -150,9 +150,10 @@ def test_a_server_that_is_not_there_is_told_when_a_configuration_is_validated() 
 @pytest.mark.parametrize(
     ("props", "key", "told"),
     [
-        ({"field.exclude.list": "a.b.c"}, "field.exclude.list", "ExtractNewDocumentState"),
-        ({"signal.data.collection": "a.b"}, "signal.data.collection", "not supported"),
-        ({"provide.transaction.metadata": "true"}, "provide.transaction.metadata", "lsid and txnNumber"),
+        ({"field.exclude.list": "a.b"}, "field.exclude.list", "DATABASE.COLLECTION.FIELD"),
+        ({"field.renames": "a.b.c"}, "field.renames", "DATABASE.COLLECTION.FIELD:NAME"),
+        ({"signal.data.collection": "a"}, "signal.data.collection", "DATABASE.COLLECTION"),
+        ({"signal.enabled.channels": "kafka"}, "signal.kafka.bootstrap.servers", "list the brokers"),
         ({"capture.scope": "database"}, "capture.target", "set both"),
         ({"capture.scope": "collection", "capture.target": "d"}, "capture.target", "DATABASE.COLLECTION"),
         (

@@ -187,6 +187,151 @@ def test_events_of_cef() -> None:
     assert parsed("CEF:0|V|P|1|2|n|Low|")["extension"] == {}
 
 
+RFC5424_EXAMPLES = {
+    # Section 6.5.
+    "<34>1 2003-10-11T22:14:15.003Z mymachine.example.com su - ID47 - \ufeff"
+    "'su root' failed for lonvick on /dev/pts/8": {
+        "facility": 4,
+        "level": 2,
+        "date": utc("2003-10-11T22:14:15.003"),
+        "host": "mymachine.example.com",
+        "appName": "su",
+        "messageId": "ID47",
+        "message": "'su root' failed for lonvick on /dev/pts/8",
+    },
+    "<165>1 2003-08-24T05:14:15.000003-07:00 192.0.2.1 myproc 8710 - - %% It's time to make the do-nuts.": {
+        "facility": 20,
+        "level": 5,
+        "date": utc("2003-08-24T12:14:15"),
+        "host": "192.0.2.1",
+        "appName": "myproc",
+        "processId": "8710",
+        "message": "%% It's time to make the do-nuts.",
+    },
+    '<165>1 2003-10-11T22:14:15.003Z mymachine.example.com evntslog - ID47 [exampleSDID@32473 iut="3" eventSource='
+    '"Application" eventID="1011"] \ufeffAn application event log entry...': {
+        "facility": 20,
+        "level": 5,
+        "date": utc("2003-10-11T22:14:15.003"),
+        "host": "mymachine.example.com",
+        "appName": "evntslog",
+        "messageId": "ID47",
+        "structuredData": [
+            {
+                "id": "exampleSDID@32473",
+                "structuredDataElements": {"iut": "3", "eventSource": "Application", "eventID": "1011"},
+            }
+        ],
+        "message": "An application event log entry...",
+    },
+    '<165>1 2003-10-11T22:14:15.003Z mymachine.example.com evntslog - ID47 [exampleSDID@32473 iut="3" eventSource='
+    '"Application" eventID="1011"][examplePriority@32473 class="high"]': {
+        "facility": 20,
+        "level": 5,
+        "date": utc("2003-10-11T22:14:15.003"),
+        "host": "mymachine.example.com",
+        "appName": "evntslog",
+        "messageId": "ID47",
+        "structuredData": [
+            {
+                "id": "exampleSDID@32473",
+                "structuredDataElements": {"iut": "3", "eventSource": "Application", "eventID": "1011"},
+            },
+            {"id": "examplePriority@32473", "structuredDataElements": {"class": "high"}},
+        ],
+    },
+}
+"""The examples of the standard, and what they say."""
+
+
+@pytest.mark.parametrize("line", RFC5424_EXAMPLES)
+def test_the_examples_of_rfc_5424(line: str) -> None:
+    assert parsed(line) == {"type": "RFC5424", "version": 1, **RFC5424_EXAMPLES[line]}
+
+
+@pytest.mark.parametrize(
+    ("stamp", "moment"),
+    [
+        ("1985-04-12T23:20:50.52Z", "1985-04-12T23:20:50.520"),
+        ("1985-04-12T19:20:50.52-04:00", "1985-04-12T23:20:50.520"),
+        ("2003-10-11T22:14:15.003Z", "2003-10-11T22:14:15.003"),
+        ("2003-08-24T05:14:15.000003-07:00", "2003-08-24T12:14:15"),
+    ],
+)
+def test_the_times_of_rfc_5424(stamp: str, moment: str) -> None:
+    assert parsed(f"<34>1 {stamp} h a - - - x")["date"] == utc(moment)
+
+
+RFC3164_EXAMPLES = {
+    # Section 5.4.
+    "<34>Oct 11 22:14:15 mymachine su: 'su root' failed for lonvick on /dev/pts/8": {
+        "type": "RFC3164",
+        "facility": 4,
+        "level": 2,
+        "date": utc("2026-10-11T22:14:15"),
+        "host": "mymachine",
+        "tag": "su",
+        "message": "'su root' failed for lonvick on /dev/pts/8",
+    },
+    "Use the BFG!": {"type": "UNKNOWN", "date": NOW, "message": "Use the BFG!"},
+    "<13>Feb  5 17:32:18 10.0.0.99 Use the BFG!": {
+        "type": "RFC3164",
+        "facility": 1,
+        "level": 5,
+        "date": utc("2026-02-05T17:32:18"),
+        "host": "10.0.0.99",
+        "message": "Use the BFG!",
+    },
+}
+"""The examples of the standard, and what they say."""
+
+
+@pytest.mark.parametrize("line", RFC3164_EXAMPLES)
+def test_the_examples_of_rfc_3164(line: str) -> None:
+    assert parsed(line) == RFC3164_EXAMPLES[line]
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "extension"),
+    [
+        (
+            "Sep 19 08:26:10 host CEF:0|Security|threatmanager|1.0|100|worm successfully stopped|10|"
+            "src=10.0.0.1 dst=2.1.2.2 spt=1232",
+            "worm successfully stopped",
+            {"src": "10.0.0.1", "dst": "2.1.2.2", "spt": "1232"},
+        ),
+        (
+            r"Sep 19 08:26:10 host CEF:0|Security|threatmanager|1.0|100|detected a \| in message|10|src=10.0.0.1 "
+            "act=blocked a | dst=1.1.1.1",
+            "detected a | in message",
+            {"src": "10.0.0.1", "act": "blocked a |", "dst": "1.1.1.1"},
+        ),
+        (
+            r"Sep 19 08:26:10 host CEF:0|Security|threatmanager|1.0|100|detected a \\ in packet|10|src=10.0.0.1 "
+            r"act=blocked a \\ dst=1.1.1.1",
+            "detected a \\ in packet",
+            {"src": "10.0.0.1", "act": "blocked a \\", "dst": "1.1.1.1"},
+        ),
+        (
+            "Sep 19 08:26:10 host CEF:0|Security|threatmanager|1.0|100|detected a = in message|10|src=10.0.0.1 "
+            r"act=blocked a \= dst=1.1.1.1",
+            "detected a = in message",
+            {"src": "10.0.0.1", "act": "blocked a =", "dst": "1.1.1.1"},
+        ),
+        (
+            "Sep 19 08:26:10 host CEF:0|Security|threatmanager|1.0|100|Detected a threat. No action needed|10|"
+            r"src=10.0.0.1 msg=Detected a threat.\n No action needed",
+            "Detected a threat. No action needed",
+            {"src": "10.0.0.1", "msg": "Detected a threat.\n No action needed"},
+        ),
+    ],
+)
+def test_the_examples_of_cef(line: str, name: str, extension: dict[str, str]) -> None:
+    found = parsed(line)
+    assert (found["type"], found["date"], found["deviceVendor"]) == ("CEF", utc("2026-09-19T08:26:10"), "Security")
+    assert (found["host"], found["name"], found["extension"]) == ("host", name, extension)
+
+
 def test_a_date_without_a_year_is_of_the_last_year() -> None:
     assert parsed("<13>Dec 31 23:00:00 h t: x")["date"] == utc("2025-12-31T23:00:00")
     january = dt.datetime(2027, 1, 1, 0, 30, tzinfo=dt.UTC)

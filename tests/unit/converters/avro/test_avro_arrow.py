@@ -44,7 +44,7 @@ def test_a_column_is_arrow_and_values_in_any_order(converter: Make) -> None:
     (column,) = avro.to_connect_column("t", messages)
     assert list(column.slice(3, 90)) == VALUES[3:90]
     assert list(column.take([7, 3])) == [VALUES[7], VALUES[3]]
-    assert repr(column).startswith("AvroColumn(<200 messages>")
+    assert repr(column).startswith("MessageColumn(<200 messages>")
 
 
 def test_a_bad_message_is_found_whatever_is_asked_for(converter: Make) -> None:

@@ -217,6 +217,12 @@ def test_a_java_class_that_nothing_stands_for_is_not_found(name: str) -> None:
         PluginRegistry.discover(()).load(PluginKind.CONNECTOR, name)
 
 
+@pytest.mark.parametrize("name", ["RedisSink", "RedisSinkConnector"])
+def test_a_plugins_own_name_counts_before_those_of_classes_that_others_stand_for(name: str) -> None:
+    found = PluginRegistry.discover(()).find(PluginKind.CONNECTOR, name)
+    assert found.class_name == "connectors.redis.RedisSinkConnector"
+
+
 def test_blanks_around_a_name_are_shown() -> None:
     with pytest.raises(
         PluginError, match=r"name matches 'FileStreamSource ', with the blanks around it \(did you mean"

@@ -24,7 +24,7 @@ from connect.kits.files.formats.arrow_files import OrcFormat, ParquetFormat
 from connect.kits.files.formats.avro_container import AvroFormat
 from connect.kits.files.formats.compression import compressed
 from connect.kits.files.formats.delimited import CsvFormat
-from connect.kits.files.formats.json_values import json_encoder
+from connect.kits.files.formats.json_values import json_encoder, json_lines_encoder
 from connect.kits.files.formats.record_writer import FileFormat
 from connect.kits.files.formats.text_lines import JsonFormat, StringFormat
 from equipment.growth import assert_grows_evenly
@@ -237,6 +237,34 @@ def test_json_of_values_without_a_schema(value: Any, text: bytes) -> None:
 def test_json_in_the_order_of_the_schema() -> None:
     schema = Schema.struct({"a": Schema.int32(), "b": Schema.string(optional=True)})
     assert json_encoder(schema)([{"b": "x", "a": 1}, {"a": 2}]) == [b'{"a":1,"b":"x"}\n', b'{"a":2,"b":null}\n']
+
+
+ROW = Schema.struct({"a": Schema.string(optional=True), "b": Schema.float64(optional=True)}, optional=True)
+
+
+@pytest.mark.parametrize(
+    ("schema", "values"),
+    [
+        (ROW, [{"a": "x", "b": 1.5}, {"a": "y", "b": 2.0}]),
+        (ROW, [{"a": "},{", "b": 1.5}, {"a": "y", "b": 2.0}]),
+        (ROW, [{"a": "},{", "b": 1.5}]),
+        (ROW, [{"a": "},{", "b": 1.5}, None]),
+        (ROW, [{"a": "x", "b": float("nan")}, {"a": None, "b": None}]),
+        (ROW, [{"b": 1.0, "a": "x"}, {"a": "y"}]),
+        (None, []),
+        (None, [{}]),
+        (None, [{}, {}, {}]),
+        (None, [[{}, {}], [1]]),
+        (None, [{"a": [{}, {}]}, None]),
+        (None, [{"a": [{}, {}]}, {}]),
+        (None, ["},{", 1, None, True]),
+        (None, [{"a": 1 << 70}, {"b": {"c": [{}, {"d": "\n"}]}}]),
+        (Schema.string(), ["},{", "a"]),
+        (Schema.array(Schema.map(Schema.string(), Schema.int32())), [[{}, {}], []]),
+    ],
+)
+def test_json_lines_of_all_values_are_those_of_each(schema: Schema | None, values: list[Any]) -> None:
+    assert json_lines_encoder(schema)(values) == b"".join(json_encoder(schema)(values))
 
 
 @pytest.mark.parametrize("bad", [object(), "\ud800", {"x": object()}])

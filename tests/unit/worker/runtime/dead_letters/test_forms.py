@@ -9,8 +9,7 @@ import pytest
 
 from connect.data import Schema
 from connect.errors import ConnectError
-from converters.avro.codecs import AvroConverterConfig
-from converters.avro.converter import AvroConverter
+from converters.avro.converter import AvroConverter, AvroConverterConfig
 from equipment.fakes.schema_registry import MemoryRegistry, serving
 from worker.errors import BadRequestError
 from worker.runtime.assembly import Assembly

@@ -1,19 +1,16 @@
-"""A column of Avro messages, decoded to Python values or straight into Arrow, whichever its reader asks for."""
+"""A column of messages, decoded to Python values or straight into Arrow, whichever its reader asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from connect.data import Column, Schema
+from connect.data import Column
 from connect.data.column import taken
-from connect.kits.avro.decode import Decode
+from converters.registry.codecs import ArrowDecoder, Reader
 
-if TYPE_CHECKING:
-    from connect.kits.avro.columns import ColumnDecoder
-
-__all__ = ["AvroColumn", "Decoders", "Use"]
+__all__ = ["MessageColumn", "Use"]
 
 
 @dataclass(slots=True)
@@ -23,51 +20,42 @@ class Use:
     is_arrow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Decoders:
-    """The decoders of one schema, by row and by column; that by column is compiled when it is first called for."""
-
-    schema: Schema
-    decode: Decode
-    columns: Callable[[], ColumnDecoder]
-
-
-class AvroColumn(Column):
+class MessageColumn(Column):
     """Messages of one schema, all of which have been decoded one way or the other, so that none of them is malformed.
 
     Few sinks need both Python values and Arrow, and to make one of the other takes longer than to decode the messages
     again.
     """
 
-    __slots__ = ("_array", "_decoders", "_messages", "_use", "_values")
+    __slots__ = ("_array", "_messages", "_reader", "_use", "_values")
 
     def __init__(
         self,
         messages: Sequence[bytes],
-        decoders: Decoders,
+        reader: Reader,
         use: Use,
         *,
         values: Sequence[Any] | None = None,
         array: Any = None,
     ) -> None:
         """Take the messages, with their values or an array of them."""
-        super().__init__(decoders.schema)
+        super().__init__(reader.schema)
         self._messages = messages
-        self._decoders = decoders
+        self._reader = reader
         self._use = use
         self._values = values
         self._array = array
 
     @classmethod
-    def decoded(cls, messages: Sequence[bytes], decoders: Decoders, use: Use, *, arrow: bool) -> AvroColumn:
+    def decoded(cls, messages: Sequence[bytes], reader: Reader, use: Use, *, arrow: bool) -> MessageColumn:
         """Return the column of these messages; raise :class:`~connect.errors.DataError` if one is malformed."""
         if arrow:
-            return cls(messages, decoders, use, array=decoders.columns().read(messages))
-        return cls(messages, decoders, use, values=decoders.decode(messages))
+            return cls(messages, reader, use, array=_columns(reader).read(messages))
+        return cls(messages, reader, use, values=reader.decode(messages))
 
     def values(self) -> Sequence[Any]:
         if self._values is None:
-            self._values = self._decoders.decode(self._messages)
+            self._values = self._reader.decode(self._messages)
         return self._values
 
     def to_arrow(self) -> Any:
@@ -75,8 +63,9 @@ class AvroColumn(Column):
 
         self._use.is_arrow = True
         if self._array is None:
-            self._array = self._decoders.columns().read(self._messages)
-        self._array = conform(self._array, self._decoders.schema)
+            self._array = _columns(self._reader).read(self._messages)
+        assert self.schema is not None
+        self._array = conform(self._array, self.schema)
         return self._array
 
     def has_nulls(self) -> bool:
@@ -84,25 +73,30 @@ class AvroColumn(Column):
             return bool(self._array.null_count)
         return super().has_nulls()
 
-    def slice(self, start: int, stop: int) -> AvroColumn:
-        return AvroColumn(
+    def slice(self, start: int, stop: int) -> MessageColumn:
+        return MessageColumn(
             self._messages[start:stop],
-            self._decoders,
+            self._reader,
             self._use,
             values=None if self._values is None else self._values[start:stop],
             array=None if self._array is None else self._array.slice(start, max(stop - start, 0)),
         )
 
-    def take(self, indices: Sequence[int]) -> AvroColumn:
+    def take(self, indices: Sequence[int]) -> MessageColumn:
         array = self._array
         if array is not None:
             # pyarrow cannot tell that an empty list holds integers.
             array = array.take(list(indices)) if len(indices) else array.slice(0, 0)
         values = None if self._values is None else taken(self._values, indices)
-        return AvroColumn(taken(self._messages, indices), self._decoders, self._use, values=values, array=array)
+        return MessageColumn(taken(self._messages, indices), self._reader, self._use, values=values, array=array)
 
     def __len__(self) -> int:
         return len(self._messages)
 
     def __repr__(self) -> str:
-        return f"AvroColumn(<{len(self)} messages>, {self.schema!r})"
+        return f"MessageColumn(<{len(self)} messages>, {self.schema!r})"
+
+
+def _columns(reader: Reader) -> ArrowDecoder:
+    assert reader.columns is not None
+    return reader.columns()

@@ -1,0 +1,91 @@
+"""The options of the MQTT sink."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from connect.config import HIGH, LOW, MEDIUM, ConfigValue, Long, at_least, between, non_empty, option
+from connect.errors import ConfigError
+from connectors.mqtt.config import ConnectionConfig, with_problems
+from connectors.mqtt.topics import topic_problem
+
+__all__ = ["MqttSinkConfig"]
+
+_MEGABYTE: Final = 1 << 20
+
+
+class MqttSinkConfig(ConnectionConfig):
+    """What to publish, and how."""
+
+    mqtt_qos: int = option(
+        default=0,
+        importance=HIGH,
+        validator=between(0, 2),
+        doc="The quality of service of messages. 0: what is under way when the connection or the task ends may be "
+        "lost. 1: each is sent until the server has acknowledged it. 2: as 1, and it comes once even if the connection "
+        "is lost.",
+    )
+    mqtt_retained_enabled: bool = option(
+        default=True, importance=LOW, doc="Whether the server keeps the last message of a topic for later subscribers."
+    )
+    mqtt_clean_session_enabled: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether the server forgets the session with the connection. With mqtt.qos=2 it always keeps it.",
+    )
+    mqtt_topic_template: str = option(
+        default="${topic}",
+        importance=MEDIUM,
+        validator=non_empty,
+        doc="The topic of messages. ${topic} in it stands for the record's topic, ${key} for its key.",
+    )
+    mqtt_forward_kafka_headers: bool = option(
+        default=False,
+        importance=LOW,
+        doc="Whether headers that are texts are user properties of the message; needs mqtt.version=5.",
+    )
+    mqtt_publish_max_messages: int = option(
+        default=1000,
+        importance=MEDIUM,
+        validator=between(1, 65_535),
+        doc="The most messages that are sent and not acknowledged.",
+    )
+    mqtt_publish_max_bytes: int = option(
+        default=64 * _MEGABYTE,
+        importance=LOW,
+        validator=at_least(_MEGABYTE),
+        doc="The most bytes of messages that are not acknowledged; one message may be larger.",
+    )
+    mqtt_publish_timeout_ms: Long = option(
+        default=30_000,
+        importance=LOW,
+        validator=at_least(100),
+        doc="How long the server may take to acknowledge a message before the connection is made again.",
+    )
+
+    @classmethod
+    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
+        """Validate the configuration, and then connect to find what would fail later."""
+        values = super().validate(props, secret_keys=secret_keys)
+        if any(value.errors for value in values):
+            return values
+        from connectors.mqtt.checks import connection_problems  # noqa: PLC0415 - it loads the library
+
+        return with_problems(values, connection_problems(cls.parse(props, secret_keys=secret_keys)))
+
+    def check(self) -> Iterable[ConfigError]:
+        """Yield an error for each violated rule over several options."""
+        yield from super().check()
+        filled = self.mqtt_topic_template.replace("${topic}", "x").replace("${key}", "x")
+        if problem := topic_problem(filled):
+            yield ConfigError("mqtt.topic.template", self.mqtt_topic_template, problem.capitalize())
+        if self.mqtt_forward_kafka_headers and not self.is_version_5:
+            yield ConfigError(
+                "mqtt.forward.kafka.headers", "true", "Messages have user properties with mqtt.version=5 only"
+            )
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the session ends with the connection."""
+        return self.mqtt_clean_session_enabled and self.mqtt_qos < 2

@@ -1,0 +1,315 @@
+"""The MQTT source: messages become records, and are acknowledged once Kafka has them.
+
+====================================  =================================================================================
+kill -9 of the task or worker here    then
+====================================  =================================================================================
+QoS 0                                 what was received and is not in Kafka is lost, and what is published until the
+                                      next task runs
+QoS 1 and 2, before Kafka's           the server has the message in the session, and sends it again: nothing is lost.
+acknowledgement                       What Kafka has all the same by then comes twice
+QoS 1 and 2, after it, before the     the message comes twice
+server has that of the task
+====================================  =================================================================================
+
+A subscription with QoS 2 asks for 1. With 2 the server forgets a message as soon as the client has answered it
+(PUBREC), which the library does before the task has seen it: a kill would lose it. Kafka is told at least once either
+way.
+
+A connection that is lost doubles nothing: what the server sends again, the task knows. A task that is stopped in good
+order acknowledges what Kafka has.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.data import Header, Headers, Schema, SourceRecord
+from connect.errors import ConnectError, DataError, RetriableError
+from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
+from connect.kits.deliveries import Inbox, Unsettled
+from connect.measurement import Measurement
+from connect.source import SourceConnector, SourceTask
+from connectors.mqtt.source_config import ConsumerMode, MqttSourceConfig
+from connectors.mqtt.topics import kafka_name, kafka_problem, matches, shared_filter
+
+if TYPE_CHECKING:
+    from connectors.mqtt.session import Session
+
+__all__ = ["MqttSourceConnector", "MqttSourceTask"]
+
+_log = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 1.0
+_GATHER_SECONDS: Final = 0.005
+_OVERHEAD_BYTES: Final = 500
+_MOST_KNOWN: Final = 10_000
+_STRING: Final = Schema.string()
+_BYTES: Final = Schema.bytes()
+_BOOLEAN: Final = Schema.boolean()
+_INT32: Final = Schema.int32()
+
+
+@dataclass(frozen=True, slots=True)
+class _Received:
+    """A message, and the number of the broker session in which its id counts."""
+
+    topic: str
+    payload: bytes
+    qos: int
+    is_retained: bool
+    is_duplicate: bool
+    packet_id: int
+    properties: Any
+    era: int
+    at: int
+
+
+class RecordMaker:
+    """Makes records of messages."""
+
+    def __init__(self, config: MqttSourceConfig) -> None:
+        self._config = config
+        self._map = config.topic_map
+        self._names: dict[str, str] = {}
+
+    def topic_of(self, topic: str) -> str:
+        """Return the topic of Kafka; raises ``DataError`` if it cannot be one."""
+        name = self._names.get(topic)
+        if name is None:
+            pattern = next((name for each, name in self._map.items() if matches(each, topic)), self._config.kafka_topic)
+            name = pattern.replace("${topic}", kafka_name(topic))
+            if problem := kafka_problem(name):
+                raise DataError(f"{name[:80]} cannot be a topic of Kafka: {problem}. Correct kafka.topic.")
+            if len(self._names) >= _MOST_KNOWN:
+                self._names.clear()
+            self._names[topic] = name
+        return name
+
+    def headers(self, received: _Received) -> Headers:
+        """Return the headers of Confluent's connector, and of MQTT 5 what the message says besides."""
+        found = [
+            Header("mqtt.message.id", received.packet_id, _INT32),
+            Header("mqtt.qos", received.qos, _INT32),
+            Header("mqtt.retained", received.is_retained, _BOOLEAN),
+            Header("mqtt.duplicate", received.is_duplicate, _BOOLEAN),
+        ]
+        if received.properties is not None:
+            found += _properties(received.properties)
+        return Headers(found)
+
+
+def _properties(properties: Any) -> Iterable[Header]:
+    """Yield the properties of MQTT 5 that a message has."""
+    for name, key, schema in (
+        ("ContentType", "mqtt.content.type", _STRING),
+        ("ResponseTopic", "mqtt.response.topic", _STRING),
+        ("CorrelationData", "mqtt.correlation.data", _BYTES),
+        ("PayloadFormatIndicator", "mqtt.payload.format", _INT32),
+        ("MessageExpiryInterval", "mqtt.message.expiry", Schema.int64()),
+    ):
+        if (value := getattr(properties, name, None)) is not None:
+            yield Header(key, value, schema)
+    for name, value in getattr(properties, "UserProperty", None) or ():
+        yield Header(f"mqtt.user.{name}", value, _STRING)
+
+
+class MqttSourceTask(SourceTask[MqttSourceConfig]):
+    """Receives the messages of its subscriptions."""
+
+    def start(self) -> None:
+        from connectors.mqtt.session import Session  # noqa: PLC0415 - it loads the library
+
+        config = self.config
+        self._partition = {"server": config.place, "client": config.client_id}
+        self._maker = RecordMaker(config)
+        self._made = 0
+        self._era = 0
+        """Counts the sessions that the server has begun. Written by the library's thread alone."""
+        self._refusal: ConnectError | None = None
+        self._unsettled: Unsettled[int] = Unsettled()
+        self._messages: dict[int, _Received] = {}
+        """What is not acknowledged to the server, by the number in its source offset."""
+        self._numbers: dict[tuple[int, int], int] = {}
+        """The numbers by era and packet id."""
+        self._owed: list[_Received] = []
+        """What Kafka has and could not be acknowledged, as there was no connection."""
+        self._inbox: Inbox[_Received] = Inbox(
+            config.mqtt_receive_max, config.mqtt_inbox_max_bytes, config.patience_seconds, self.context.wake
+        )
+        self._session: Session | None = Session(
+            config,
+            is_clean=config.is_clean,
+            opened=self._opened,
+            changed=self.context.wake,
+            receives=config.mqtt_receive_max,
+        )
+        self._session.client.on_message = self._on_message
+        self._session.client.on_subscribe = self._on_subscribe
+        self._session.start()
+
+    def poll(self) -> Sequence[SourceRecord]:
+        self._acknowledge()
+        if self._refusal is not None:
+            raise self._refusal
+        found = [
+            record
+            for each in self._inbox.take(self.config.mqtt_batch_size)
+            if (record := self._record(each)) is not None
+        ]
+        if found:
+            if len(found) < self.config.mqtt_batch_size:
+                # Few messages at a time cost several times as much each.
+                self.context.poll_when_readable([], _GATHER_SECONDS)
+            return found
+        failure = self._session.failure if self._session is not None else None
+        if isinstance(failure, RetriableError):
+            raise RetriableError(str(failure), self.config.reconnect_seconds)
+        if failure is not None:
+            raise failure
+        self.context.poll_when_readable([], _LOOK_SECONDS)
+        return ()
+
+    def commit_record(self, record: SourceRecord) -> None:
+        """Note that Kafka has a message."""
+        self._unsettled.settle(record.source_offset["message"])
+
+    def commit(self) -> None:
+        """Acknowledge what Kafka has."""
+        self._acknowledge()
+
+    def stop(self) -> None:
+        session, self._session = getattr(self, "_session", None), None
+        if session is None:
+            return
+        self._inbox.close()
+        for number in [*self._unsettled.take(), *self._unsettled.take_all()]:
+            self._acknowledge_one(session, self._messages.pop(number))
+        session.close()
+
+    def measurements(self) -> Iterable[Measurement]:
+        yield Measurement("mqtt_messages_total", self._made, "Messages received.")
+        yield Measurement("mqtt_unacknowledged_messages", len(self._messages), "Messages that Kafka has not yet.")
+        yield Measurement("mqtt_inbox_messages", self._inbox.items, "Messages that wait for being published.")
+        yield Measurement("mqtt_inbox_bytes", self._inbox.bytes, "Bytes of the messages that wait, roughly.")
+        yield Measurement(
+            "mqtt_connected",
+            bool(self._session is not None and self._session.is_open),
+            "Whether there is a connection.",
+        )
+
+    def _opened(self, is_present: bool) -> None:
+        """Subscribe; also to a session that is there still, since the topics may be others now. In the thread."""
+        if not is_present:
+            self._era += 1
+        session = self._session
+        if session is not None:
+            session.client.subscribe([(each, self.config.asked_qos) for each in self.config.mqtt_topics])
+
+    def _on_subscribe(
+        self, _client: object, _data: object, _mid: int, codes: Sequence[Any], _properties: object
+    ) -> None:
+        from connectors.mqtt.session import refused_filters  # noqa: PLC0415 - it is loaded by now
+
+        if refused := next(refused_filters(self.config.mqtt_topics, codes), None):
+            self._refusal = ConnectError(refused)
+            self.context.wake()
+
+    def _on_message(self, _client: object, _data: object, message: Any) -> None:
+        """Put a message into the inbox; waits while that is full. In the thread."""
+        received = _Received(
+            message.topic,
+            bytes(message.payload),
+            message.qos,
+            bool(message.retain),
+            bool(message.dup),
+            message.mid,
+            message.properties,
+            self._era,
+            int(time.time() * 1000),
+        )
+        self._inbox.put(received, len(received.payload) + _OVERHEAD_BYTES)
+
+    def _record(self, received: _Received) -> SourceRecord | None:
+        """Return the record of a message; ``None`` if it is under way already, or is given up."""
+        place = (received.era, received.packet_id)
+        if received.qos and received.is_duplicate and self._is_known(place, received):
+            return None
+        self._made += 1
+        number = self._made
+        if received.qos:
+            self._unsettled.add(number)
+            self._messages[number] = received
+            self._numbers[place] = number
+        try:
+            topic = self._maker.topic_of(received.topic)
+        except DataError as error:
+            record = SourceRecord(self.config.kafka_topic, received.payload, source_partition=self._partition)
+            self.context.errant_record_reporter.report(record, error)
+            self._unsettled.settle(number)
+            return None
+        return SourceRecord(
+            topic,
+            received.payload,
+            _BYTES,
+            received.topic,
+            _STRING,
+            timestamp=received.at,
+            headers=self._maker.headers(received),
+            source_partition=self._partition,
+            source_offset={"message": number},
+        )
+
+    def _is_known(self, place: tuple[int, int], received: _Received) -> bool:
+        """Return whether the server sends a message again that the task has: on a connection after the first."""
+        owed = [each for each in self._owed if (each.era, each.packet_id) == place]
+        number = self._numbers.get(place)
+        known = owed[0] if owed else self._messages.get(number) if number is not None else None
+        if known is None or (known.topic, known.payload) != (received.topic, received.payload):
+            return False
+        if owed and self._session is not None:
+            self._owed.remove(owed[0])
+            self._acknowledge_one(self._session, received)
+        return True
+
+    def _acknowledge(self) -> None:
+        """Acknowledge what Kafka has, in the order of receipt, as MQTT demands."""
+        if self._session is None:
+            return
+        for number in self._unsettled.take():
+            self._acknowledge_one(self._session, self._messages.pop(number))
+
+    def _acknowledge_one(self, session: Session, received: _Received) -> None:
+        self._numbers.pop((received.era, received.packet_id), None)
+        if received.era != self._era:
+            # The server has forgotten that session, and with it the message.
+            return
+        if session.is_open:
+            session.client.ack(received.packet_id, received.qos)
+        else:
+            self._owed.append(received)
+
+
+class MqttSourceConnector(SourceConnector[MqttSourceConfig]):
+    """Publishes messages of MQTT topics, and acknowledges each once Kafka has it."""
+
+    task_class = MqttSourceTask
+    watches = False
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
+        """Divide the topics among the tasks, or have the server divide the messages; each worker adds its own rules
+        for hosts."""
+        config, topics = self.config, self.config.mqtt_topics
+        if config.mqtt_consumer_mode is ConsumerMode.SHARED:
+            shared = [shared_filter(each, config.share_group) for each in topics]
+            shares = [shared] * max_tasks
+        else:
+            shares = [list(topics[number::max_tasks]) for number in range(min(max_tasks, len(topics)))]
+        ruled = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
+        return [
+            {**{key: value for key, value in props.items() if key not in ruled}, "mqtt.topics": ",".join(share)}
+            for props, share in zip(config.task_props(len(shares)), shares, strict=True)
+        ]

@@ -1,0 +1,214 @@
+"""Caches of writers by Connect schema and of readers by schema id, for every format with schemas in a registry."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+
+from connect.data import Schema
+from connect.errors import DataError, SchemaError
+from connect.kits.schema_frame import HEADER, read_id
+from converters.registry.client import RegistryClient
+from converters.registry.config import RegistryConfig, SubjectNameStrategy, subject_name_strategy
+from converters.registry.schema import RegisteredSchema, SchemaReference
+
+__all__ = ["ArrowDecoder", "Codecs", "Decode", "Encode", "Reader", "SchemaFormat", "Written"]
+
+Encode: TypeAlias = Callable[[Sequence[Any]], list[bytes]]
+"""Encodes values as messages, headers included. Raises :class:`~connect.errors.DataError` for the first invalid one."""
+
+Decode: TypeAlias = Callable[[Sequence[bytes]], list[Any]]
+"""Decodes messages with the same header. Raises :class:`~connect.errors.DataError` for the first invalid one."""
+
+P = TypeVar("P")
+
+
+class ArrowDecoder(Protocol):
+    """Decodes messages with the same header into an Arrow array; errors as of :data:`Decode`."""
+
+    def read(self, messages: Sequence[bytes]) -> Any:
+        """Decode a list of messages."""
+
+    def read_array(self, messages: Any) -> Any:
+        """Decode an Arrow array of messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The decoder for the messages of one schema, with the Connect schema of their values."""
+
+    schema: Schema | None
+    decode: Decode
+    columns: Callable[[], ArrowDecoder] | None = None
+    """Returns the decoder into Arrow, if the format has one. It is made when it is first asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[P]):
+    """The translation of a Connect schema: parsed, and as the registry is to keep it."""
+
+    parsed: P
+    text: str
+    references: tuple[SchemaReference, ...] = ()
+
+
+class SchemaFormat(ABC, Generic[P]):
+    """A format of messages and its schemas, which are objects of the type ``P`` when parsed."""
+
+    kind: ClassVar[str]
+    """The ``schemaType`` of its schemas in the registry."""
+    title: ClassVar[str]
+    """Its name in messages to people."""
+
+    @abstractmethod
+    def written(self, schema: Schema | None) -> Written[P]:
+        """Translate the schema of values to be written."""
+
+    def following(self, schema: Schema | None, written: Written[P], latest: P) -> Written[P]:  # noqa: ARG002
+        """Translate a schema so that it follows the latest one of its subject, where the format allows a choice."""
+        return written
+
+    @abstractmethod
+    def parsed(self, registered: RegisteredSchema, registry: RegistryClient) -> P:
+        """Parse a schema of the registry."""
+
+    @abstractmethod
+    def record_name(self, schema: P, header: bytes) -> str | None:
+        """Return the name of the record that messages with this header hold, or ``None`` if it has none."""
+
+    @abstractmethod
+    def check_readable(self, written: Written[P], target: P) -> None:
+        """Raise :class:`~connect.errors.SchemaError` if values of one schema could not be read in another."""
+
+    @abstractmethod
+    def encoder(self, schema: Schema | None, written: Written[P], target: P, schema_id: int, *, strict: bool) -> Encode:
+        """Return the encoder of values as messages in the target schema, which has that id.
+
+        ``strict`` if the target was chosen in the registry, and must be able to read what is written.
+        """
+
+    @abstractmethod
+    def reader(self, writer: P, target: P, version: int | None, header: bytes) -> Reader:
+        """Return the reader of messages with this header. They are written in one schema and read in another."""
+
+    def header(self, message: bytes) -> bytes:
+        """Return the start of a message by which its reader is chosen."""
+        return message[:HEADER]
+
+    follows_latest: ClassVar[bool] = False
+    """Whether :meth:`following` makes a difference."""
+
+
+class Codecs(Generic[P]):
+    """The readers and writers of the most recent schemas, at most ``size`` of each."""
+
+    def __init__(
+        self, form: SchemaFormat[P], config: RegistryConfig, registry: RegistryClient, size: int, *, is_key: bool
+    ) -> None:
+        self.form = form
+        self._config = config
+        self._registry = registry
+        self._is_key = is_key
+        name = config.key_subject_name_strategy if is_key else config.value_subject_name_strategy
+        self._strategy = subject_name_strategy(name) or SubjectNameStrategy.TOPIC_NAME
+        self._written = lru_cache(size)(form.written)
+        self._parsed = lru_cache(size)(self._new_parsed)
+        self._writers = lru_cache(size)(self._new_writer)
+        self._readers = lru_cache(size)(self._new_reader)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether readers and writers must be fetched for each call, because the latest schema may change."""
+        return self._config.use_latest_version and self._config.latest_cache_ttl_sec >= 0
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def writer(self, topic: str, schema: Schema | None) -> Encode:
+        """Return the encoder for values with that schema on that topic."""
+        return self._writers(topic, schema, self._latest(topic, schema))
+
+    def _latest(self, topic: str, schema: Schema | None) -> RegisteredSchema | None:
+        config = self._config
+        if config.auto_register_schemas or config.use_schema_id >= 0 or not config.use_latest_version:
+            return None
+        return self._registry.latest(self._subject(topic, self._written(schema).parsed))
+
+    def _new_writer(self, topic: str, schema: Schema | None, latest: RegisteredSchema | None) -> Encode:
+        config, form = self._config, self.form
+        if not config.auto_register_schemas and config.use_schema_id >= 0:
+            target = self._registry.by_id(config.use_schema_id, self._known_subject(topic))
+            return self._writer_in(schema, target, strict=config.id_compatibility_strict)
+        if latest is not None:
+            return self._writer_in(schema, latest, strict=config.latest_compatibility_strict)
+        subject = self._subject(topic, self._written(schema).parsed)
+        written = self._following(schema, subject)
+        schema_id = (
+            self._registry.register(subject, written.text, form.kind, written.references)
+            if config.auto_register_schemas
+            else self._registry.look_up(subject, written.text, form.kind, written.references).id
+        )
+        return form.encoder(schema, written, written.parsed, schema_id, strict=False)
+
+    def _following(self, schema: Schema | None, subject: str) -> Written[P]:
+        written = self._written(schema)
+        if not self.form.follows_latest:
+            return written
+        latest = self._registry.newest(subject)
+        if latest is None or latest.kind != self.form.kind:
+            return written
+        return self.form.following(schema, written, self._parsed(latest))
+
+    def _writer_in(self, schema: Schema | None, target: RegisteredSchema, *, strict: bool) -> Encode:
+        """Return the encoder for a schema chosen in the registry, to which the values must conform."""
+        written, parsed = self._written(schema), self._parsed(target)
+        if strict:
+            try:
+                self.form.check_readable(written, parsed)
+            except SchemaError as error:
+                key = "id" if self._config.use_schema_id >= 0 else "latest"
+                raise SchemaError(
+                    f"Incompatible schema {written.text}: the schema with id {target.id}, in which values should be "
+                    f"written, cannot read it. {error} Set {key}.compatibility.strict=false to disable this check."
+                ) from error
+        return self.form.encoder(schema, written, parsed, target.id, strict=strict)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def reader(self, topic: str, header: bytes) -> Reader:
+        """Return the reader for messages on that topic with that header."""
+        schema_id = read_id(header, self.form.title)
+        if not self._config.use_latest_version:
+            return self._readers(topic, schema_id, header, None)
+        subject = self._subject(topic, self._of_id(topic, schema_id), header)
+        return self._readers(topic, schema_id, header, self._registry.latest(subject))
+
+    def _new_reader(self, topic: str, schema_id: int, header: bytes, latest: RegisteredSchema | None) -> Reader:
+        writer = self._of_id(topic, schema_id)
+        if latest is None or latest.id == schema_id:
+            version = self._registry.version_of(schema_id, self._subject(topic, writer, header))
+            return self.form.reader(writer, writer, version, header)
+        return self.form.reader(writer, self._parsed(latest), latest.version, header)
+
+    def _of_id(self, topic: str, schema_id: int) -> P:
+        return self._parsed(self._registry.by_id(schema_id, self._known_subject(topic)))
+
+    def _new_parsed(self, registered: RegisteredSchema) -> P:
+        if registered.kind != self.form.kind:
+            raise DataError(
+                f"The schema with id {registered.id} is of type {registered.kind} and not {self.form.title}: use the "
+                "converter that wrote the message."
+            )
+        return self.form.parsed(registered, self._registry)
+
+    # -- subjects ------------------------------------------------------------------------------------------------
+
+    def _known_subject(self, topic: str) -> str | None:
+        """Return the subject if it does not depend on the schema, otherwise ``None``."""
+        return None if self._strategy.uses_record else self._strategy.subject(topic, None, is_key=self._is_key)
+
+    def _subject(self, topic: str, schema: P, header: bytes = b"") -> str:
+        name = self.form.record_name(schema, header) if self._strategy.uses_record else None
+        return self._strategy.subject(topic, name, is_key=self._is_key)

@@ -1,0 +1,147 @@
+"""The converter that every format with schemas in a registry is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice, repeat
+from operator import indexOf
+from typing import Any, Final, Generic, TypeVar
+
+from connect.converter import Converter
+from connect.data import Column, Schema, SchemaAndValue, ValueColumn
+from connect.errors import DataError
+from converters.registry.client import RegistryClient
+from converters.registry.codecs import Codecs, Encode, Reader, SchemaFormat
+from converters.registry.column import MessageColumn, Use
+from converters.registry.config import RegistryConfig
+
+__all__ = ["RegistryConverter"]
+
+_TOMBSTONE: Final = SchemaAndValue(None, None)
+
+C = TypeVar("C", bound=RegistryConfig)
+
+
+class RegistryConverter(Converter[C], Generic[C]):
+    """Writes and reads messages that begin with the id of their schema in a Confluent-compatible schema registry.
+
+    A message that is damaged raises a :class:`~connect.errors.DataError`; a registry that does not respond raises a
+    :class:`~connect.errors.RetriableError`.
+    """
+
+    def __init__(self, config: C, form: SchemaFormat[Any], cached: int, *, is_key: bool) -> None:
+        super().__init__(config, is_key=is_key)
+        self._registry = RegistryClient(config)
+        self._form = form
+        self._codecs: Codecs[Any] = Codecs(form, config, self._registry, cached, is_key=is_key)
+        self._keep = not self._codecs.may_change
+        self._last_read: tuple[str, bytes, Reader] | None = None
+        self._last_written: tuple[str, Schema | None, Encode] | None = None
+        self._use = Use()
+
+    def close(self) -> None:
+        """Close the connections to the registry."""
+        self._registry.close()
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """Return the message of a value; ``None`` for a null.
+
+        Raises a :class:`~connect.errors.DataError` that names the field if the value does not match the schema, and one
+        if the registry refuses the schema.
+        """
+        if value is None:
+            _check_nullable(schema)
+            return None
+        return self._writer(topic, schema)([value])[0]
+
+    def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
+        """Return the message of every value in a column; errors as in :meth:`from_connect`."""
+        values, schema = column.values(), column.schema
+        present = [value for value in values if value is not None]
+        messages = self._writer(topic, schema)(present) if present else []
+        if len(present) == len(values):
+            return messages
+        _check_nullable(schema)
+        written = iter(messages)
+        return [None if value is None else next(written) for value in values]
+
+    def _writer(self, topic: str, schema: Schema | None) -> Encode:
+        last = self._last_written
+        if last is not None and last[1] is schema and last[0] == topic:
+            return last[2]
+        writer = self._codecs.writer(topic, schema)
+        if self._keep:
+            self._last_written = (topic, schema, writer)
+        return writer
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """Return the schema and the value of a message.
+
+        Raises :class:`~connect.errors.DataError` if it is malformed.
+        """
+        if data is None:
+            return _TOMBSTONE
+        reader = self.reader(topic, self._form.header(data))
+        return SchemaAndValue(reader.schema, reader.decode([data])[0])
+
+    def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
+        """Return the values of many messages, starting a new column where the schema changes.
+
+        Errors as in :meth:`to_connect`.
+        """
+        columns: list[Column] = []
+        for absent, run in groupby(data, _is_none) if None in data else [(False, data)]:
+            messages: Any = list(run)
+            if absent:
+                columns.append(ValueColumn(messages))
+            else:
+                columns += self._runs(topic, messages)
+        return columns
+
+    def _runs(self, topic: str, messages: Sequence[bytes]) -> Iterator[Column]:
+        start = 0
+        while start < len(messages):
+            header = self._form.header(messages[start])
+            reader = self.reader(topic, header)
+            end = _end_of_run(messages, start, header)
+            run = messages[start:end] if end - start < len(messages) else messages
+            yield self._column(reader, run)
+            start = end
+
+    def _column(self, reader: Reader, messages: Sequence[bytes]) -> Column:
+        if reader.columns is None:
+            return ValueColumn(reader.decode(messages), reader.schema)
+        # What reads the next column probably wants the same of it as of this one.
+        arrow, self._use = self._use.is_arrow, Use()
+        return MessageColumn.decoded(messages, reader, self._use, arrow=arrow)
+
+    def reader(self, topic: str, header: bytes) -> Reader:
+        """Return the reader of messages that begin with this header."""
+        last = self._last_read
+        if last is not None and last[1] == header and last[0] == topic:
+            return last[2]
+        reader = self._codecs.reader(topic, header)
+        if self._keep:
+            self._last_read = (topic, header, reader)
+        return reader
+
+
+def _check_nullable(schema: Schema | None) -> None:
+    if schema is not None and not schema.optional:
+        raise DataError("Found null value for non-optional schema: make the schema optional, or give a value.")
+
+
+def _end_of_run(messages: Sequence[bytes], start: int, prefix: bytes) -> int:
+    """Return the index of the first message, from ``start`` on, that does not begin with ``prefix``."""
+    try:
+        return start + indexOf(map(bytes.startswith, islice(messages, start, None), repeat(prefix)), False)
+    except ValueError:
+        return len(messages)
+
+
+def _is_none(message: bytes | None) -> bool:
+    return message is None

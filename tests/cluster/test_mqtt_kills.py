@@ -1,0 +1,165 @@
+"""MQTT to Kafka and back, while workers and the server are killed: nothing is lost.
+
+``make mqtt-kills KILLS=20`` makes as many kills for each quality of service and direction; the seed is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.servers.mosquitto import MosquittoServer, Subscriber, topic_name
+from equipment.waiting import wait_until
+from equipment.workers.standalone import StandaloneWorker
+
+MakeWorker = Callable[..., StandaloneWorker]
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.integration,
+    pytest.mark.thorough,
+    pytest.mark.timeout(3600),
+]
+
+KILLS = int(os.environ.get("SLUICE_MQTT_KILLS", "2"))
+SEED = int(os.environ.get("SLUICE_MQTT_SEED", str(random.randrange(1 << 32))))
+PACE = 10
+"""How many messages are published at a time."""
+
+
+class Flow:
+    """Numbered messages of QoS 2, which come once if the server is killed, published for as long as wanted."""
+
+    def __init__(self, server: MosquittoServer, topic: str) -> None:
+        self._topic = topic
+        self._client = server.client(topic_name())
+        self._client.reconnect_delay_set(1, 1)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.count = 0
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            numbers = range(self.count, self.count + PACE)
+            for info in [self._client.publish(self._topic, b"%d" % number, 2) for number in numbers]:
+                while not info.is_published():
+                    self._ended.wait(0.01)
+            self.count += PACE
+            self._ended.wait(0.02)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Publish while the block runs."""
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            self._thread.join()
+            self._client.disconnect()
+            self._client.loop_stop()
+
+
+def strike(chance: random.Random, turn: int, worker: StandaloneWorker, server: MosquittoServer) -> None:
+    """Kill the worker or, every other time, the server, at some moment."""
+    time.sleep(chance.uniform(0, 0.5))
+    if turn % 2:
+        with server.down():
+            time.sleep(chance.uniform(0, 0.5))
+    else:
+        worker.kill()
+        worker.start()
+
+
+def numbers(bootstrap: str, topic: str) -> list[int]:
+    """The numbers on the topic, without what was sent before the flow."""
+    return [int(message.value() or b"") for message in read_topic(bootstrap, topic) if message.value() != b"probe"]
+
+
+def test_a_source_loses_nothing(
+    standalone: MakeWorker, own_mosquitto: MosquittoServer, bootstrap: str, topic: str
+) -> None:
+    print(f"SLUICE_MQTT_SEED={SEED}")
+    chance = random.Random(SEED)
+    create_topic(bootstrap, topic)
+    base = topic_name()
+    worker = standalone(value_converter="ByteArrayConverter")
+    worker.connector(
+        "devices",
+        **{
+            "connector.class": "MqttSource",
+            "mqtt.topics": f"{base}/+",
+            "mqtt.qos": "1",
+            "mqtt.client.id": base,
+            "mqtt.reconnect.interval.ms": "200",
+            "kafka.topic": topic,
+            **own_mosquitto.props,
+        },
+    )
+    worker.start()
+    worker.wait_for_states("devices", "RUNNING", "RUNNING")
+
+    def is_subscribed() -> bool:
+        # The task says that it runs before it has subscribed.
+        own_mosquitto.publish(f"{base}/probe", [b"probe"])
+        return bool(read_topic(bootstrap, topic))
+
+    wait_until("it is subscribed", is_subscribed, 120)
+    flow = Flow(own_mosquitto, f"{base}/x")
+    with flow.running():
+        for turn in range(KILLS):
+            before = len(numbers(bootstrap, topic))
+            wait_until("messages flow", lambda before=before: len(numbers(bootstrap, topic)) > before, 180)
+            strike(chance, turn, worker, own_mosquitto)
+    sent = flow.count
+    wait_until("all are there", lambda: len(set(numbers(bootstrap, topic))) >= sent, 180)
+    assert worker.terminate() == 0
+    found = numbers(bootstrap, topic)
+    assert set(range(sent)) <= set(found)
+    print(f"source, QoS 1, {KILLS} kills: {sent} sent, none lost, {len(found) - len(set(found))} doubled")
+
+
+@pytest.mark.parametrize("qos", ["1", "2"])
+def test_a_sink_loses_nothing(
+    standalone: MakeWorker, own_mosquitto: MosquittoServer, bootstrap: str, topic: str, qos: str
+) -> None:
+    print(f"SLUICE_MQTT_SEED={SEED}")
+    chance = random.Random(SEED)
+    create_topic(bootstrap, topic)
+    base = topic_name()
+    subscriber = Subscriber(own_mosquitto, base)
+    worker = standalone()
+    worker.connector(
+        "commands",
+        **{
+            "connector.class": "MqttSink",
+            "topics": topic,
+            "mqtt.qos": qos,
+            "mqtt.topic.template": base,
+            "mqtt.client.id": f"sink-{base}",
+            "mqtt.reconnect.interval.ms": "200",
+            "consumer.override.auto.offset.reset": "earliest",
+            **own_mosquitto.props,
+        },
+    )
+    worker.start()
+    sent = 0
+    for turn in range(KILLS):
+        produce(bootstrap, topic, [b"%d" % number for number in range(sent, sent + 200)])
+        sent += 200
+        before = len(subscriber.found)
+        wait_until("messages flow", lambda before=before: len(subscriber.found) > before, 180)
+        strike(chance, turn, worker, own_mosquitto)
+    wait_until("all are there", lambda: len(set(subscriber.payloads)) == sent, 180)
+    assert worker.terminate() == 0
+    found = [int(payload) for payload in subscriber.payloads]
+    subscriber.close()
+    assert set(found) == set(range(sent))
+    print(f"sink, QoS {qos}, {KILLS} kills: {sent} sent, none lost, {len(found) - sent} doubled")
