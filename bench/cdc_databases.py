@@ -37,6 +37,7 @@ _MYSQL_ROW: Final = (
     "{n} % 2 = 0, {n} * 0.1, UNIX_TIMESTAMP(SYSDATE(6)))"
 )
 _ROWS_OF_A_STATEMENT: Final = 1000
+_DOCUMENTS_OF_A_TRANSACTION: Final = 5000
 
 
 class Source(Protocol):
@@ -154,8 +155,12 @@ class _MongoDB:
         }
 
     def insert(self, first: int, last: int) -> None:
-        with self._server.client() as client, client.start_session() as session, session.start_transaction():
-            client[self._name]["sales"].insert_many(map(_document, range(first, last + 1)), session=session)
+        """Write documents in few transactions: the server holds each of them in its cache."""
+        with self._server.client() as client, client.start_session() as session:
+            for start in range(first, last + 1, _DOCUMENTS_OF_A_TRANSACTION):
+                numbers = range(start, min(last + 1, start + _DOCUMENTS_OF_A_TRANSACTION))
+                with session.start_transaction():
+                    client[self._name]["sales"].insert_many(map(_document, numbers), session=session)
 
     def insert_one_by_one(self, first: int, last: int) -> None:
         with self.inserting() as write:

@@ -79,6 +79,7 @@ def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records
     assert read(messages) == list(values)
     made: Any = GetMessageClass(written.parsed.root)
     parsed = [made.FromString(message[6:]) for message in messages]
+    shown = [MessageToDict(message) for message in parsed]
     print(f"\n{name}, {sum(map(len, messages)) / len(messages):.0f} bytes a message")
     print(f"{'':16}{'decode':>10}{'encode':>10}   CPU seconds for a million records")
     rows: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
@@ -88,7 +89,7 @@ def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records
         ),
         "json_format": (
             lambda: [MessageToDict(made.FromString(message[6:])) for message in messages],
-            lambda: [ParseDict(value, made()).SerializeToString() for value in values],
+            lambda: [ParseDict(each, made()).SerializeToString() for each in shown],
         ),
         "row": (lambda: [read([each])[0] for each in messages], lambda: [write([each])[0] for each in values]),
         "column": (lambda: read(messages), lambda: write(values)),

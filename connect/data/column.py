@@ -112,6 +112,10 @@ class Column(Sequence[Any]):
         Raises :class:`~connect.errors.DataError` if a value does not fit the schema.
         """
 
+    def has_nulls(self) -> bool:
+        """Return whether a value is null."""
+        return any(value is None for value in self.values())
+
     @abstractmethod
     def slice(self, start: int, stop: int) -> Column:
         """Return the values from ``start`` (inclusive) to ``stop`` (exclusive)."""
@@ -187,6 +191,9 @@ class StructColumn(Column):
 
         return to_array(self.values(), self.schema)
 
+    def has_nulls(self) -> bool:
+        return False
+
     def slice(self, start: int, stop: int) -> StructColumn:
         assert self.schema is not None
         return StructColumn({name: values[start:stop] for name, values in self.fields.items()}, self.schema)
@@ -225,6 +232,9 @@ class ArrowColumn(Column):
 
             self._array = conform(self._array, self.schema)
         return self._array
+
+    def has_nulls(self) -> bool:
+        return self.to_arrow().null_count > 0
 
     def slice(self, start: int, stop: int) -> ArrowColumn:
         part = ArrowColumn(self._array.slice(start, max(stop - start, 0)), self.schema)

@@ -37,6 +37,7 @@ __all__ = [
     "DECIMAL_NAME",
     "EPOCH",
     "LOGICAL_NAMES",
+    "TEMPORAL_RANGES",
     "TIMESTAMP_NAME",
     "TIME_NAME",
     "date_from_days",
@@ -63,6 +64,12 @@ _EPOCH_DAY: Final = EPOCH.date().toordinal()
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 _DAY_MS: Final = 86_400_000
 _SHORT_DIGITS: Final = 100
+TEMPORAL_RANGES: Final = {
+    DATE_NAME: (-719_162, 2_932_896),
+    TIME_NAME: (0, _DAY_MS - 1),
+    TIMESTAMP_NAME: (-62_135_596_800_000, 253_402_300_799_999),
+}
+"""The lowest and highest numbers that stand for a date, time or timestamp Python can represent: the years 1 to 9999."""
 
 
 def decimal_schema(scale: int, **attributes: Any) -> Schema:

@@ -192,12 +192,9 @@ class PartitionWriter:
 
     def _with_values(self, batch: SinkBatch) -> SinkBatch:
         """Return the records without those that have no value and are not written."""
-        if self._plan.on_null in ("write", "keep"):
+        if self._plan.on_null in ("write", "keep") or not batch.value.has_nulls():
             return batch
-        values = batch.value.values()
-        empty = [at for at, value in enumerate(values) if value is None]
-        if not empty:
-            return batch
+        empty = [at for at, value in enumerate(batch.value.values()) if value is None]
         for at in empty:
             (record,) = batch.slice(at, at + 1)
             if self._plan.on_null == "fail":

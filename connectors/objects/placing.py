@@ -75,12 +75,7 @@ class FolderPlacing:
 
     def places(self, batch: SinkBatch, partition: int, times: Sequence[Any]) -> Sequence[str | DataError]:
         """Return the folders of records."""
-        values = batch.value.values()
-        if isinstance(values, Constant):
-            has_nulls = values.value is None
-        else:
-            has_nulls = self.tombstones is not None and any(value is None for value in values)
-        if not has_nulls:
+        if self.tombstones is None or not batch.value.has_nulls():
             found = self.partitioner.places(batch.value, times, partition)
             if isinstance(found, Constant):
                 return Constant(self._checked(batch, found.value), len(batch))
@@ -192,7 +187,6 @@ def placing_of(config: ObjectSinkConfig, *, is_local: bool) -> Placing:
 
 def strands_of(batch: SinkBatch, schema_key: Hashable, *, splits_nulls: bool) -> Sequence[Hashable]:
     """Return what tells apart records that cannot share a file."""
-    values = batch.value.values()
-    if splits_nulls and any(value is None for value in values):
-        return [TOMBSTONE if value is None else schema_key for value in values]
+    if splits_nulls and batch.value.has_nulls():
+        return [TOMBSTONE if value is None else schema_key for value in batch.value.values()]
     return Constant(schema_key, len(batch))

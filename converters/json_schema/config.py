@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connect.config import LOW, MEDIUM, at_least, option
+from connect.config import LOW, MEDIUM, ConfigRuleError, at_least, option
 from connect.errors import ConfigError
 from connect.internals.extras import missing_extra
 from converters.json.encode import DecimalFormat
@@ -82,4 +82,4 @@ class JsonSchemaConverterConfig(RegistryConfig):
         yield from super().check()
         missing = missing_extra("json-schema", "jsonschema_rs", "referencing")
         if missing is not None:
-            yield ConfigError("schema.registry.url", ",".join(self.schema_registry_url), missing)
+            yield ConfigRuleError(f"JSON Schema cannot be read or written here. {missing}", "schema.registry.url")

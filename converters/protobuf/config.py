@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from connect.config import LOW, MEDIUM, at_least, option
+from connect.config import LOW, MEDIUM, ConfigRuleError, at_least, option
 from connect.errors import ConfigError
 from connect.internals.extras import missing_extra
 from converters.protobuf.conventions import ENUM, GENERALIZED_ENUM
@@ -119,7 +119,7 @@ class ProtobufConverterConfig(RegistryConfig):
             yield ConfigError("wrapper.for.nullables", "true", reason)
         missing = missing_extra("protobuf", "google.protobuf", "grpc_tools", "google.type")
         if missing is not None:
-            yield ConfigError("schema.registry.url", ",".join(self.schema_registry_url), missing)
+            yield ConfigRuleError(f"Protobuf cannot be read or written here. {missing}", "schema.registry.url")
 
     @property
     def enum_parameter(self) -> str:

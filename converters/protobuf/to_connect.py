@@ -157,9 +157,7 @@ class _Translation:
         value = self._value(field, tag)
         if field.message_type is not None:
             return _Member(name, value.schema, self._read_message(field, value))
-        tells = field.has_presence and (
-            self._config.optional_for_proto2 or field.file.serialized_pb.find(b"proto3") >= 0
-        )
+        tells = field.has_presence and (self._config.optional_for_proto2 or not _is_proto2(field.file))
         optional = tells or not self._config.marks_nullables
         schema = value.schema.replace(optional=optional)
         if tells:
@@ -316,8 +314,16 @@ def _is_synthetic(oneof: Any) -> bool:
     return len(fields) == 1 and oneof.name == f"_{fields[0].name}" and not fields[0].is_repeated and _labelled(oneof)
 
 
-def _labelled(oneof: Any) -> bool:
+def _is_proto2(file: Any) -> bool:
     from google.protobuf import descriptor_pb2  # noqa: PLC0415 - the package is optional
+
+    declared = descriptor_pb2.FileDescriptorProto()
+    file.CopyToProto(declared)
+    return declared.syntax in ("", "proto2")
+
+
+def _labelled(oneof: Any) -> bool:
+    from google.protobuf import descriptor_pb2  # noqa: PLC0415 - as above
 
     declared = descriptor_pb2.DescriptorProto()
     oneof.containing_type.CopyToProto(declared)

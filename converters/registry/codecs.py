@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from connect.data import Schema
 from connect.errors import DataError, SchemaError
@@ -15,7 +15,7 @@ from converters.registry.client import RegistryClient
 from converters.registry.config import RegistryConfig, SubjectNameStrategy, subject_name_strategy
 from converters.registry.schema import RegisteredSchema, SchemaReference
 
-__all__ = ["Codecs", "Decode", "Encode", "Reader", "SchemaFormat", "Written"]
+__all__ = ["ArrowDecoder", "Codecs", "Decode", "Encode", "Reader", "SchemaFormat", "Written"]
 
 Encode: TypeAlias = Callable[[Sequence[Any]], list[bytes]]
 """Encodes values as messages, headers included. Raises :class:`~connect.errors.DataError` for the first invalid one."""
@@ -26,12 +26,24 @@ Decode: TypeAlias = Callable[[Sequence[bytes]], list[Any]]
 P = TypeVar("P")
 
 
+class ArrowDecoder(Protocol):
+    """Decodes messages with the same header into an Arrow array; errors as of :data:`Decode`."""
+
+    def read(self, messages: Sequence[bytes]) -> Any:
+        """Decode a list of messages."""
+
+    def read_array(self, messages: Any) -> Any:
+        """Decode an Arrow array of messages."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """The decoder for the messages of one schema, with the Connect schema of their values."""
 
     schema: Schema | None
     decode: Decode
+    columns: Callable[[], ArrowDecoder] | None = None
+    """Returns the decoder into Arrow, if the format has one. It is made when it is first asked for."""
 
 
 @dataclass(frozen=True, slots=True)

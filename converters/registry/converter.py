@@ -12,6 +12,7 @@ from connect.data import Column, Schema, SchemaAndValue, ValueColumn
 from connect.errors import DataError
 from converters.registry.client import RegistryClient
 from converters.registry.codecs import Codecs, Encode, Reader, SchemaFormat
+from converters.registry.column import MessageColumn, Use
 from converters.registry.config import RegistryConfig
 
 __all__ = ["RegistryConverter"]
@@ -36,6 +37,7 @@ class RegistryConverter(Converter[C], Generic[C]):
         self._keep = not self._codecs.may_change
         self._last_read: tuple[str, bytes, Reader] | None = None
         self._last_written: tuple[str, Schema | None, Encode] | None = None
+        self._use = Use()
 
     def close(self) -> None:
         """Close the connections to the registry."""
@@ -107,8 +109,15 @@ class RegistryConverter(Converter[C], Generic[C]):
             reader = self.reader(topic, header)
             end = _end_of_run(messages, start, header)
             run = messages[start:end] if end - start < len(messages) else messages
-            yield ValueColumn(reader.decode(run), reader.schema)
+            yield self._column(reader, run)
             start = end
+
+    def _column(self, reader: Reader, messages: Sequence[bytes]) -> Column:
+        if reader.columns is None:
+            return ValueColumn(reader.decode(messages), reader.schema)
+        # What reads the next column probably wants the same of it as of this one.
+        arrow, self._use = self._use.is_arrow, Use()
+        return MessageColumn.decoded(messages, reader, self._use, arrow=arrow)
 
     def reader(self, topic: str, header: bytes) -> Reader:
         """Return the reader of messages that begin with this header."""

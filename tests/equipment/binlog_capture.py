@@ -96,7 +96,8 @@ def until_settled(database: Database, offsets: StoredOffsets) -> Callable[[list[
 
     def is_settled(records: list[SourceRecord]) -> bool:
         offset = offsets.offset(PARTITION)
-        return offset is not None and "snapshot" not in offset and (offset["file"], offset["pos"]) >= end
+        is_read = offset is not None and not any("snapshot" in key for key in offset)
+        return offset is not None and is_read and (offset["file"], offset["pos"]) >= end
 
     return is_settled
 

@@ -114,7 +114,8 @@ def end_of_log(database: Database) -> int:
 
 def position(offsets: StoredOffsets, server: str) -> int:
     offset = offsets.offset({"server": server}) or {}
-    return -1 if "pos" not in offset or "snapshot" in offset else int(offset["pos"])
+    is_read = "pos" in offset and not any("snapshot" in key for key in offset)
+    return int(offset["pos"]) if is_read else -1
 
 
 def run(database: Database, *statements: str) -> None:

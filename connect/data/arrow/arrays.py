@@ -250,15 +250,11 @@ _LEAVES_BY_NAME: Final[dict[str, _Kinds]] = {
 }
 
 
-_DAYS: Final = (-719_162, 2_932_896)
-_MILLISECONDS: Final = (-62_135_596_800_000, 253_402_300_799_999)
-_DAY_MS: Final = (0, 86_399_999)
-_RANGES: Final = {
-    logical.DATE_NAME: (pa.int32(), _DAYS),
-    logical.TIME_NAME: (pa.int32(), _DAY_MS),
-    logical.TIMESTAMP_NAME: (pa.int64(), _MILLISECONDS),
+_NUMBERS: Final = {
+    logical.DATE_NAME: pa.int32(),
+    logical.TIME_NAME: pa.int32(),
+    logical.TIMESTAMP_NAME: pa.int64(),
 }
-"""The numbers that stand for dates and times Python can represent: the years 1 to 9999."""
 
 
 def check_ranges(array: Any, schema: Schema, path: str = "") -> None:
@@ -267,9 +263,9 @@ def check_ranges(array: Any, schema: Schema, path: str = "") -> None:
     ``array`` has the Arrow type of ``schema``. Raises :class:`~connect.errors.DataError` with the path of the field, or
     pyarrow's error for text.
     """
-    if schema.name in _RANGES:
-        numbers, (low, high) = _RANGES[schema.name]
-        found: Any = pc.min_max(array.view(numbers)).as_py()
+    if schema.name in _NUMBERS:
+        low, high = logical.TEMPORAL_RANGES[schema.name]
+        found: Any = pc.min_max(array.view(_NUMBERS[schema.name])).as_py()
         if found["min"] is not None and not low <= found["min"] <= found["max"] <= high:
             raise DataError(f"{path} has a value outside the years 1 to 9999, or a time of day outside a day")
     elif schema.type is Type.STRING:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from connect.kits.cdc.java_keys import Key
 
-__all__ = ["ChunkQueries", "Query", "SqlForm"]
+__all__ = ["ChunkQueries", "Query", "SqlForm", "is_statement"]
+
+_STATEMENT: Final = re.compile(r"\s*(SELECT|WITH)\b", re.IGNORECASE)
+
+
+def is_statement(condition: str) -> bool:
+    """Return whether a condition is a statement that selects the rows, as Debezium's of blocking snapshots are."""
+    return _STATEMENT.match(condition) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +64,24 @@ class ChunkQueries:
         """Return the statement for all rows of a range, in the order of the key."""
         return self._select(self.columns, after, until, f" ORDER BY {self._order()}")
 
+    def whole(self) -> Query:
+        """Return the statement for all rows, in any order."""
+        return self._select(self.columns, None, None, "")
+
+    def first_key(self) -> Query:
+        """Return the statement for the least key."""
+        return self._select(self._keys(), None, None, f" ORDER BY {self._order()} LIMIT 1")
+
     def last_key(self) -> Query:
         """Return the statement for the greatest key."""
-        selected = ", ".join(map(self.form.quoted, self.key))
-        return self._select(selected, None, None, f" ORDER BY {self._order(' DESC')} LIMIT 1")
+        return self._select(self._keys(), None, None, f" ORDER BY {self._order(' DESC')} LIMIT 1")
+
+    def key_after(self, after: Key | None, until: Key, rows: int) -> Query:
+        """Return the statement for the key that so many rows after a key, up to another, come to."""
+        return self._select(self._keys(), after, until, f" ORDER BY {self._order()} LIMIT 1 OFFSET {rows - 1}")
+
+    def _keys(self) -> str:
+        return ", ".join(map(self.form.quoted, self.key))
 
     def _order(self, direction: str = "") -> str:
         return ", ".join(f"{self.form.quoted(column)}{direction}" for column in self.key)

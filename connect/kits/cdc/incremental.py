@@ -23,9 +23,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from connect.errors import ConnectError, RetriableError
-from connect.kits.cdc.incremental_state import Collection, IncrementalState
+from connect.kits.cdc.incremental_state import BlockingRequest, Collection, IncrementalState
 from connect.kits.cdc.java_keys import Key
-from connect.kits.cdc.notifications import Notification, SnapshotNotifications
+from connect.kits.cdc.measurements import SnapshotNumbers
+from connect.kits.cdc.notifications import Notification, SnapshotNotifications, SnapshotProgress
 
 __all__ = ["Chunk", "ChunkRow", "IncrementalSnapshots", "ReadyRow"]
 
@@ -62,6 +63,8 @@ class Chunk:
     is_last: bool
     sees: Callable[[Hashable], bool]
     is_passed: Callable[[Any], bool]
+    expected_rows: int = 0
+    """How many rows the table has, as the database estimates; 0 if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,8 @@ class IncrementalSnapshots:
         self._wait_until = 0.0
         self._scanned = 0
         self._sent = 0
+        self._expected = 0
+        self._chunks = 0
 
     # -- signals ------------------------------------------------------------------------------------------------
 
@@ -154,6 +159,23 @@ class IncrementalSnapshots:
         if self.state.paused:
             self.state = replace(self.state, paused=False)
             self._notify(self._told.resumed(self.state.correlation_id, self._names()))
+
+    def ask_blocking(self, signal_id: str, collections: Iterable[Collection]) -> None:
+        """Have tables read while the stream waits, after what was asked for before."""
+        request = BlockingRequest(signal_id, tuple(collections))
+        logger.info("Blocking snapshot %s will read %s.", request.signal_id, _names(request.collections))
+        self.state = replace(self.state, blocking=(*self.state.blocking, request))
+
+    @property
+    def blocking(self) -> BlockingRequest | None:
+        """The blocking snapshot that is being read, or will be next."""
+        return self.state.blocking[0] if self.state.blocking else None
+
+    def leave_of_blocking(self, collections: Sequence[Collection]) -> None:
+        """Note what is left of the first blocking snapshot; it is over if nothing is."""
+        first, *rest = self.state.blocking
+        left = [replace(first, collections=tuple(collections))] if collections else []
+        self.state = replace(self.state, blocking=(*left, *rest))
 
     def take_signal_offset(self, offset: int) -> None:
         """Note the offset after the last signal of the Kafka topic."""
@@ -208,6 +230,8 @@ class IncrementalSnapshots:
     def clear(self) -> None:
         """Read nothing that the offset has asked for: a snapshot of all tables begins."""
         self._forget_chunk()
+        if self.state.is_running or self.state.blocking:
+            logger.warning("A snapshot of all tables begins: those that signals have asked for are given up.")
         self.state = IncrementalState(signal_offset=self.state.signal_offset)
 
     def break_off(self) -> None:
@@ -229,6 +253,21 @@ class IncrementalSnapshots:
     def rows_sent(self) -> int:
         """The number of rows of the current table that were sent."""
         return self._sent
+
+    def numbers(self, *, is_completed: bool) -> SnapshotNumbers:
+        """Return how far it is; ``is_completed`` if another snapshot was read before."""
+        tables = {each.table for each in self.state.collections}
+        current = self.state.collections[0].table if tables else ""
+        return SnapshotNumbers(
+            self.state.is_running,
+            self.state.paused,
+            is_completed,
+            len(tables),
+            len(tables),
+            rows={current: self.rows_sent} if tables else {},
+            estimated_rows={current: self._expected} if self._expected else {},
+            pieces_read=self._chunks,
+        )
 
     def _begin_chunk(self) -> None:
         if self.state.paused or not self.state.is_running or time.monotonic() < self._wait_until:
@@ -257,7 +296,11 @@ class IncrementalSnapshots:
             # The stream is ahead of what other transactions see, or has touched too much to remember.
             self._forget_chunk(self._retry_seconds / 10)
             return
+        if collection := self._collection:
+            is_from_start = collection.after is None and not collection.condition
+            self._expected = max(0, chunk.expected_rows) if is_from_start else self._expected
         self._chunk = chunk
+        self._chunks += 1
         self._waiting = {row.identity: row for row in chunk.rows if not self._is_stale(row, chunk)}
         self._touched = {}
         self._scanned += len(chunk.rows)
@@ -293,7 +336,12 @@ class IncrementalSnapshots:
         self._forget_chunk()
         if chunk.rows:
             told = self._told.in_progress(
-                self.state.correlation_id, table, self._names(), collection.after, chunk.until
+                self.state.correlation_id,
+                table,
+                self._names(),
+                collection.after,
+                chunk.until,
+                progress=SnapshotProgress(self._scanned, self._expected, self._chunks, is_read=chunk.is_last),
             )
             self._notify(told)
         if chunk.is_last:
@@ -307,13 +355,17 @@ class IncrementalSnapshots:
     def _finish_table(self) -> None:
         identity = self.state.correlation_id
         self.state = self.state.without_first()
-        self._scanned = self._sent = 0
+        self._scanned = self._sent = self._expected = self._chunks = 0
         if not self.state.is_running:
             logger.info("Incremental snapshot %s is completed.", identity)
             self._notify(self._told.completed(identity))
 
     def _names(self) -> str:
-        return ",".join(dict.fromkeys(each.table for each in self.state.collections))
+        return _names(self.state.collections)
+
+
+def _names(collections: Iterable[Collection]) -> str:
+    return ",".join(dict.fromkeys(each.table for each in collections))
 
 
 class UnknownTableError(ConnectError):

@@ -1,4 +1,7 @@
-"""The state of incremental snapshots, which source offsets carry under Debezium's keys.
+"""The state of the snapshots that signals ask for, which source offsets carry.
+
+Incremental ones have Debezium's keys. Blocking ones, which Debezium forgets when it is restarted, have one of ours,
+``blocking_snapshots``, with all that is left to read.
 
 =================================================  ==================================================================
 kill -9 here                                       then
@@ -7,6 +10,8 @@ after a signal, before an offset with it is        a signal of the table, the Ka
 stored                                             one sent by REST is lost, and its notification STARTED never came
 between two rows of a chunk                        reading goes on after the last row whose offset is stored
 after the last row of a table                      the next table is begun
+in a blocking snapshot                             the stream goes on from where it waited, and waits again for what
+                                                   is left: tables without a key are read again as a whole
 =================================================  ==================================================================
 """
 
@@ -20,7 +25,7 @@ from typing import Any, Final
 from connect.errors import ConnectError
 from connect.kits.cdc.java_keys import Key, key_from_java, key_to_java
 
-__all__ = ["Collection", "IncrementalState", "without_state"]
+__all__ = ["BlockingRequest", "Collection", "IncrementalState", "without_state"]
 
 _PREFIX: Final = "incremental_snapshot"
 _LAST_KEY: Final = f"{_PREFIX}_primary_key"
@@ -34,6 +39,7 @@ _CONDITION: Final = f"{_COLLECTIONS}_additional_condition"
 _SURROGATE: Final = f"{_COLLECTIONS}_surrogate_key"
 _AFTER: Final = f"{_COLLECTIONS}_after"
 _UNTIL: Final = f"{_COLLECTIONS}_until"
+_BLOCKING: Final = "blocking_snapshots"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,37 +58,46 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockingRequest:
+    """Tables, or ranges of their keys, that a signal wants to be read while the stream waits."""
+
+    signal_id: str
+    collections: tuple[Collection, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class IncrementalState:
     """The tables that are still to be read, the first of them being read, and the signal that asked for it.
 
-    ``signal_offset`` is the offset after the last signal taken from the Kafka topic.
+    ``signal_offset`` is the offset after the last signal taken from the Kafka topic. ``blocking`` has the blocking
+    snapshots that are asked for; the first is being read, or will be next.
     """
 
     collections: tuple[Collection, ...] = ()
     correlation_id: str | None = None
     paused: bool = False
     signal_offset: int | None = None
+    blocking: tuple[BlockingRequest, ...] = ()
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> IncrementalState:
         """Read the state in an offset, which may be Debezium's."""
         signal_offset = offset.get(_SIGNAL_OFFSET)
         text = offset.get(_COLLECTIONS)
-        if not text:
-            return cls(signal_offset=signal_offset)
         try:
-            described = json.loads(text)
-            collections = [_collection(each) for each in described]
+            blocking = tuple(map(_request, json.loads(offset.get(_BLOCKING) or "[]")))
+            collections = [_collection(each) for each in json.loads(text or "[]")]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConnectError(
-                f"The offset holds {_COLLECTIONS} in a form that is not known. Delete the keys that begin with "
-                f"{_PREFIX} from the offset, and send the signal again."
+                f"The offset holds {_COLLECTIONS} or {_BLOCKING} in a form that is not known. "
+                f"Delete the keys that begin with {_PREFIX}, and {_BLOCKING}, from the offset; send the signal again."
             ) from error
-        if collections:
-            after, until = (_key(offset.get(name)) for name in (_LAST_KEY, _MAXIMUM_KEY))
-            collections[0] = replace(collections[0], after=after, until=until)
+        if not collections:
+            return cls(signal_offset=signal_offset, blocking=blocking)
+        after, until = (_key(offset.get(name)) for name in (_LAST_KEY, _MAXIMUM_KEY))
+        collections[0] = replace(collections[0], after=after, until=until)
         paused = bool(offset.get(_PAUSED, False))
-        return cls(tuple(collections), offset.get(_CORRELATION), paused, signal_offset)
+        return cls(tuple(collections), offset.get(_CORRELATION), paused, signal_offset, blocking)
 
     @property
     def is_running(self) -> bool:
@@ -91,9 +106,11 @@ class IncrementalState:
 
     def to_offset(self) -> dict[str, Any]:
         """Return the keys that an offset needs; none if nothing is to be read and no signal was taken."""
-        signal = {} if self.signal_offset is None else {_SIGNAL_OFFSET: self.signal_offset}
+        besides: dict[str, Any] = {} if self.signal_offset is None else {_SIGNAL_OFFSET: self.signal_offset}
+        if self.blocking:
+            besides[_BLOCKING] = json.dumps([_described_request(each) for each in self.blocking], separators=(",", ":"))
         if not self.collections:
-            return signal
+            return besides
         first = self.collections[0]
         described = [_described(each, is_first=not number) for number, each in enumerate(self.collections)]
         kept: dict[str, Any] = {_COLLECTIONS: json.dumps(described, separators=(",", ":"))}
@@ -104,7 +121,7 @@ class IncrementalState:
                 kept[name] = key_to_java(key)
         if self.paused:
             kept[_PAUSED] = True
-        return kept | signal
+        return kept | besides
 
     def with_first(self, collection: Collection) -> IncrementalState:
         """Return the state with another first table."""
@@ -139,6 +156,14 @@ def _described(collection: Collection, *, is_first: bool) -> dict[str, str | Non
             if key is not None
         }
     return described
+
+
+def _described_request(request: BlockingRequest) -> dict[str, Any]:
+    return {"id": request.signal_id, "collections": [_described(each, is_first=False) for each in request.collections]}
+
+
+def _request(described: Mapping[str, Any]) -> BlockingRequest:
+    return BlockingRequest(str(described["id"]), tuple(map(_collection, described["collections"])))
 
 
 def _collection(described: Mapping[str, str | None]) -> Collection:

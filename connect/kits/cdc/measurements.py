@@ -67,6 +67,21 @@ class SnapshotNumbers:
     remaining_tables: int = 0
     seconds: float = 0.0
     rows: Mapping[str, int] = field(default_factory=dict)
+    estimated_rows: Mapping[str, int] = field(default_factory=dict)
+    """How many rows the tables have, as far as the database knows; 0 or less if it does not."""
+    pieces: int = 0
+    pieces_read: int = 0
+
+    @property
+    def progress(self) -> float:
+        """The share of the rows that was read, at most 0.99 before the end; -1 if their number is not known."""
+        if not self.is_running:
+            return 1.0 if self.is_completed else -1.0
+        known = [table for table, count in self.estimated_rows.items() if count > 0]
+        if not known:
+            return -1.0
+        total = sum(self.estimated_rows[table] for table in known)
+        return min(0.99, sum(min(self.rows.get(table, 0), self.estimated_rows[table]) for table in known) / total)
 
     def measurements(self, labels: CaptureLabels) -> Iterator[Measurement]:
         """Yield the measurements."""
@@ -78,6 +93,14 @@ class SnapshotNumbers:
         remaining = self.remaining_tables
         yield Measurement("cdc_snapshot_remaining_tables", remaining, "Tables that are not read whole.", own)
         yield Measurement("cdc_snapshot_seconds", self.seconds, "How long it has taken so far.", own)
+        yield Measurement("cdc_snapshot_progress_ratio", self.progress, "Share of the rows read; -1 if unknown.", own)
+        yield Measurement("cdc_snapshot_chunks", self.pieces, "Chunks into which the tables are divided.", own)
+        yield Measurement("cdc_snapshot_chunks_read", self.pieces_read, "Chunks that were read whole.", own)
+        for table, count in self.estimated_rows.items():
+            told = labels.of("snapshot", table)
+            yield Measurement(
+                "cdc_snapshot_estimated_rows", count, "Rows of the table, as the database estimates.", told
+            )
         for table, count in self.rows.items():
             told = labels.of("snapshot", table)
             yield Measurement("cdc_snapshot_rows_total", count, "Rows of the table that were read.", told)

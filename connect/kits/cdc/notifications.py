@@ -14,7 +14,14 @@ from connect.data import Offset, Schema, SourceRecord
 from connect.errors import ConfigError
 from connect.kits.cdc.java_keys import Key
 
-__all__ = ["INITIAL", "Notification", "NotificationOptions", "Notifications", "SnapshotNotifications"]
+__all__ = [
+    "INITIAL",
+    "Notification",
+    "NotificationOptions",
+    "Notifications",
+    "SnapshotNotifications",
+    "SnapshotProgress",
+]
 
 logger = logging.getLogger(__name__)
 INITIAL: Final = "Initial Snapshot"
@@ -69,6 +76,30 @@ class Notification:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotProgress:
+    """How far a table is read: rows, of about how many (0 if that is not known), and chunks, of how many."""
+
+    rows: int
+    total_rows: int = 0
+    chunks_read: int = 0
+    chunks: int = 0
+    is_read: bool = False
+
+    @property
+    def percent(self) -> int | None:
+        """How much is read, at most 99 before the end; ``None`` if it is not known how much there is."""
+        if self.is_read:
+            return 100
+        return min(99, 100 * self.rows // self.total_rows) if self.total_rows else None
+
+    def told(self) -> dict[str, str]:
+        """Return what notifications have of it beside Debezium's own keys."""
+        told = {"rows_scanned": self.rows, "total_rows": self.total_rows or None, "progress_percent": self.percent}
+        told |= {"chunk_index": self.chunks_read, "total_chunks": self.chunks or None}
+        return {name: str(number) for name, number in told.items() if number is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotNotifications:
     """Makes the notifications of one kind of snapshot. ``connector`` is ``topic.prefix``."""
 
@@ -84,13 +115,20 @@ class SnapshotNotifications:
         return self._made(identity, "DATA_COLLECTIONS_RESOLVED", {"data_collections": tables})
 
     def in_progress(
-        self, identity: str | None, table: str, tables: str, last: Key | None = None, maximum: Key | None = None
+        self,
+        identity: str | None,
+        table: str,
+        tables: str,
+        last: Key | None = None,
+        maximum: Key | None = None,
+        *,
+        progress: SnapshotProgress | None = None,
     ) -> Notification:
-        """Return which table is being read, and up to which of its keys."""
+        """Return which table is being read, up to which of its keys, and how far that is, if it is known."""
         keys = {"last_processed_key": _text(last), "maximum_key": _text(maximum)} if last is not None else {}
-        return self._made(
-            identity, "IN_PROGRESS", {"current_collection_in_progress": table, "data_collections": tables, **keys}
-        )
+        told = {"current_collection_in_progress": table, "data_collections": tables, **keys}
+        told |= progress.told() if progress is not None else {}
+        return self._made(identity, "IN_PROGRESS", told)
 
     def scan_completed(
         self, identity: str | None, table: str, rows: int, status: str, tables: str = ""

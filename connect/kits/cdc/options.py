@@ -15,6 +15,7 @@ from connect.config import (
     Long,
     Password,
     at_least,
+    between,
     invalid_value,
     matches,
     one_of,
@@ -301,6 +302,18 @@ class RelationalConfig(CdcConfig):
     )
     snapshot_fetch_size: int = option(
         default=10_240, importance=MEDIUM, validator=at_least(1), doc="Rows that a snapshot requests at once."
+    )
+    snapshot_max_threads: int = option(
+        default=1,
+        importance=MEDIUM,
+        validator=between(1, 64),
+        doc="How many sessions read the rows of a snapshot at once, of several tables or of ranges of large ones.",
+    )
+    snapshot_max_threads_multiplier: int = option(
+        default=1,
+        importance=LOW,
+        validator=between(1, 64),
+        doc="Into how many pieces for each session a large table is divided, by ranges of its key.",
     )
     snapshot_delay_ms: Long = option(
         default=0, importance=LOW, validator=at_least(0), doc="Milliseconds to wait before a snapshot."

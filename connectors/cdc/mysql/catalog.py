@@ -27,6 +27,7 @@ _TABLES: Final = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS, TABLE_TYPE FROM information_schema.TABLES
 WHERE TABLE_SCHEMA = %s AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY TABLE_NAME
 """
+_TABLE_ROWS: Final = "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 _DATABASES: Final = "SELECT SCHEMA_NAME AS name FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME"
 
 
@@ -47,6 +48,11 @@ class Catalog:
             (table_id(str(row["table_schema"]), str(row["table_name"])), int(row["table_rows"] or 0))
             for row in self._tables()
         ]
+
+    def expected_rows(self, table: TableId) -> int:
+        """Return a rough number of a table's rows, 0 if it is not known."""
+        found = self._session.rows(_TABLE_ROWS, (table.catalog, table.table))
+        return int(found[0]["table_rows"] or 0) if found else 0
 
     def versioned_tables(self) -> list[TableId]:
         """Return MariaDB's tables that keep their history, whose rows the log has otherwise than the tables."""

@@ -25,10 +25,10 @@ from connectors.cdc.mysql.column_types import ColumnType
 from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.gtids import GtidSet
 from connectors.cdc.mysql.session import Session, connected
-from connectors.cdc.mysql.snapshot import BEGIN, ISOLATION, place_of_view
+from connectors.cdc.mysql.snapshots.views import BEGIN, ISOLATION, place_of_view
 from connectors.cdc.mysql.texts import quoted, reader, selected
 
-__all__ = ["ChunkReader", "greatest_key", "identity_places", "key_of", "key_types"]
+__all__ = ["ChunkReader", "identity_places", "key_of", "key_types"]
 
 logger = logging.getLogger(__name__)
 _FORM: Final = SqlForm(quoted, numbers=False, compares_rows=False)
@@ -117,7 +117,9 @@ class ChunkReader:
         end = seen if place is not None else session.executed()
         chunk = _chunk_rows(found, table, kinds, identity_places(schema, collection.surrogate))
         is_last = len(chunk) < rows or chunk[-1].key == until
-        return Chunk(schema, chunk, until, is_last, partial(_sees, seen), partial(_is_passed, end))
+        # Once for a table: the server has to look into its statistics.
+        expected = Catalog(session).expected_rows(table.id) if collection.after is None else 0
+        return Chunk(schema, chunk, until, is_last, partial(_sees, seen), partial(_is_passed, end), expected)
 
     @staticmethod
     def _table(session: Session, name: str) -> Table:
@@ -134,12 +136,6 @@ def key_types(table: Table) -> list[ColumnType] | None:
         return [_key_type(table, name) for name in table.key_columns] or None
     except ConnectError:
         return None
-
-
-def greatest_key(session: Session, table: Table, kinds: Sequence[ColumnType]) -> Key | None:
-    """Return the greatest key of a table; ``None`` if it has no rows."""
-    name = f"{quoted(table.id.catalog)}.{quoted(table.id.table)}"
-    return _last_key(session, ChunkQueries(_FORM, name, "*", table.key_columns), kinds)
 
 
 def _sees(seen: GtidSet, gtid: Hashable) -> bool:

@@ -78,12 +78,7 @@ _WITHOUT_EFFECT: Final = {
     "schema.history.internal.store.only.captured.databases.ddl": UnsupportedKey(
         "the schema history has the captured databases", ("", "true")
     ),
-    **{
-        key: UnsupportedKey("a snapshot is read by one connection", ("", "1", "false"))
-        for key in ("snapshot.max.threads", "snapshot.max.threads.multiplier", "legacy.snapshot.max.threads")
-    },
-    "incremental.snapshot.watermarking.strategy": UnsupportedKey("nothing is written to the signal table"),
-    "incremental.snapshot.allow.schema.changes": UnsupportedKey("each chunk has the columns of its time"),
+    "legacy.snapshot.max.threads": UnsupportedKey("large tables are always divided into pieces", ("", "false")),
     "schema.history.internal.skip.unparseable.ddl": UnsupportedKey("statements are not parsed"),
     "custom.sanitize.pattern": UnsupportedKey("secrets are never shown"),
 }

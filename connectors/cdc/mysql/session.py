@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -151,6 +151,13 @@ class Session:
         """Return all transactions that the server has."""
         name = "gtid_current_pos" if self.server.is_mariadb else "gtid_executed"
         return self.server.gtid_set(str(self.rows(f"SELECT @@GLOBAL.{name} AS gtids")[0]["gtids"] or ""))
+
+    def interrupt(self) -> None:
+        """Have a thread that waits for the server fail. Called from another thread."""
+        sock = self.connection._sock  # type: ignore[attr-defined]
+        if sock is not None:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close the connection, without waiting for the server."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from connect.data import NO_HEADERS, Offset, SourceRecord
@@ -13,10 +13,11 @@ from connect.kits.cdc.envelope import ChangeEvents, context_headers
 from connect.kits.cdc.heartbeats import Heartbeat
 from connect.kits.cdc.incremental import IncrementalSnapshots
 from connect.kits.cdc.incremental_state import IncrementalState
-from connect.kits.cdc.measurements import CaptureLabels
-from connect.kits.cdc.notifications import Notifications, SnapshotNotifications
+from connect.kits.cdc.measurements import CaptureLabels, SnapshotNumbers
+from connect.kits.cdc.notifications import INITIAL, Notifications, SnapshotNotifications
 from connect.kits.cdc.signals.actions import ExecuteSnapshot
 from connect.kits.cdc.signals.signals import Signals
+from connect.kits.cdc.snapshots.run import SnapshotRun, Telling
 from connect.kits.cdc.table_schemas import TableSchemas
 from connect.kits.cdc.tables import Table, TableId
 from connect.kits.cdc.transactions import TransactionMetadata
@@ -34,9 +35,11 @@ from connectors.cdc.mysql.position import Position
 from connectors.cdc.mysql.proof import SchemaProof
 from connectors.cdc.mysql.schema_changes import SchemaChangeRecords
 from connectors.cdc.mysql.session import Server, Session, connected
-from connectors.cdc.mysql.snapshot_records import SnapshotRecords
+from connectors.cdc.mysql.snapshots.blocking import BlockingRecorder, BlockingSnapshot, wanted_tables
+from connectors.cdc.mysql.snapshots.pieces import planned_snapshot
+from connectors.cdc.mysql.snapshots.records import RowRecords, SnapshotRecords
 from connectors.cdc.mysql.starts import Start, start_of
-from connectors.cdc.mysql.streaming import Stream
+from connectors.cdc.mysql.streaming import Stream, StreamEnd
 from connectors.cdc.mysql.validation import MariaDbConfig, MySqlConfig
 
 __all__ = ["MariaDbConnector", "MariaDbTask", "MySqlConnector", "MySqlTask"]
@@ -49,6 +52,8 @@ _LONGEST_WAIT: Final = 0.5
 """Seconds after which a poll gives way to commits."""
 _RETRY_SECONDS: Final = 1.0
 _LATER_SECONDS: Final = 0.1
+_AGAIN_SECONDS: Final = 10.0
+"""How long the stream goes on if a blocking snapshot cannot begin."""
 _VERSION: Final = "3.7.0.Final"
 """The version of Debezium whose records these are."""
 
@@ -67,7 +72,10 @@ class BinlogTask(SourceTask[C], Generic[C]):
         self._session: Session | None = None
         self._stream: Stream | None = None
         self._snapshot: SnapshotRecords | None = None
-        self._rows: Iterator[SourceRecord] | None = None
+        self._is_reading = False
+        self._blocking: BlockingSnapshot | None = None
+        self._blocking_at = 0.0
+        self._waiting: Changes | None = None
         self._is_idle = False
         self._failure: Exception | None = None
         self._checked_at = time.monotonic()
@@ -78,7 +86,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
             context_headers(config.topic_prefix, self._kind, "0") if config.extended_headers_enabled else NO_HEADERS
         )
         self._source_schema = mysql_source_schema(self._kind)
-        self._block = SourceBlock(_VERSION, self._kind, config.topic_prefix)
+        self._block_of_source = SourceBlock(_VERSION, self._kind, config.topic_prefix)
         self._events = ChangeEvents(
             self._partition,
             self._headers,
@@ -174,27 +182,39 @@ class BinlogTask(SourceTask[C], Generic[C]):
         raise error
 
     def _move(self, records: list[SourceRecord]) -> None:
-        if self._rows is not None:
+        if self._is_reading:
             self._read_snapshot(records)
             if records:
                 self._passed = records[-1].source_offset
-            return
-        if self._is_idle:
+        elif self._is_idle:
             self.context.wait(_LONGEST_WAIT)
-            return
+        elif self._waiting is not None:
+            self._read_blocking(self._waiting, records)
+        else:
+            self._read_stream(records)
+
+    def _read_stream(self, records: list[SourceRecord]) -> None:
         if self._stream is None:
             self._open_stream()
         stream = self._stream
         assert stream is not None
-        stream.poll(records, self.config.max_batch_size)
+        self._block(stream)
+        end = self._end_of_stream()
+        waits = self._blocking is not None and end is None
+        if not waits:
+            stream.poll(records, self.config.max_batch_size, end)
         self._tell(stream.changes)
         self._tend_signals(stream.changes, records)
         self._beat(stream.changes, records)
         if records:
             self._passed = records[-1].source_offset
-        elif stream.is_at_end:
+        elif waits:
+            self.context.poll_when_readable([], _LONGEST_WAIT)
+        elif stream.is_at_end and not stream.has_reached:
             self._while_nothing_arrives(stream)
         self._pass_on(stream.changes)
+        if stream.has_reached:
+            self._begin_blocking(stream)
 
     # -- the beginning -------------------------------------------------------------------------------------
 
@@ -217,6 +237,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
                 logger.warning("%s A new snapshot is taken, since snapshot.mode=%s.", lost, config.snapshot_mode)
             self._take_snapshot()
         elif self._position is None:
+            self._notifications.add(SnapshotNotifications(config.topic_prefix, INITIAL).skipped())
             place = session.end_of_log()
             self._position = Position(place.file, place.position, place.gtids, int(time.time()))
         self._is_begun = True
@@ -226,10 +247,15 @@ class BinlogTask(SourceTask[C], Generic[C]):
             self.config,
             self._captures(self._asked().server),
             self._events,
-            self._block,
+            self._block_of_source,
             self._schema_changes,
+            self._telling(),
+            self.context.wake,
         )
-        self._rows = self._snapshot.records()
+        self._is_reading = True
+
+    def _telling(self, identity: str | None = None) -> Telling:
+        return Telling(self._notifications.add, SnapshotNotifications(self.config.topic_prefix, INITIAL), identity)
 
     def _captures(self, server: Server) -> Captures:
         return Captures(
@@ -248,20 +274,111 @@ class BinlogTask(SourceTask[C], Generic[C]):
     # -- the snapshot --------------------------------------------------------------------------------------
 
     def _read_snapshot(self, records: list[SourceRecord]) -> None:
-        assert self._rows is not None
-        assert self._snapshot is not None
-        until = time.monotonic() + _LONGEST_WAIT
-        for record in self._rows:
-            records.append(record)
-            if len(records) >= self.config.max_batch_size or time.monotonic() > until:
-                return
-        self._position = self._snapshot.position
-        self._rows = None
+        snapshot = self._snapshot
+        assert snapshot is not None
+        records += snapshot.poll(self.config.max_batch_size)
+        records += self._notifications.take(snapshot.offset)
+        if not snapshot.is_done:
+            if not records:
+                self.context.poll_when_readable([], _LONGEST_WAIT)
+            return
+        self._position = snapshot.position
+        self._is_reading = False
         self.context.pass_offset(self._partition, self._position.to_offset())
-        self._snapshot.close()
+        snapshot.close()
         self._is_idle = self.config.snapshot_mode.lower() == "initial_only"
         if self.config.streaming_delay_ms:
             self.context.wait(self.config.streaming_delay_ms / 1000)
+
+    # -- blocking snapshots --------------------------------------------------------------------------------
+
+    def _block(self, stream: Stream) -> None:
+        """Have the stream wait if a signal wants it to, and it may do so now."""
+        request = self._incremental.blocking
+        if self._blocking is None:
+            if request is None or not stream.changes.is_settled or time.monotonic() < self._blocking_at:
+                return
+            self._blocking = BlockingSnapshot(self.config, self.config.wanted(), request, self.context.wake)
+        try:
+            self._blocking.look()
+        except ConnectError as error:
+            logger.warning(
+                "The blocking snapshot cannot begin yet, and is tried again in %.0f s: %s", _AGAIN_SECONDS, error
+            )
+            self._blocking = None
+            self._blocking_at = time.monotonic() + _AGAIN_SECONDS
+
+    def _end_of_stream(self) -> StreamEnd | None:
+        """Return the place up to which the stream is read before the rows of a blocking snapshot, if it is known."""
+        view = self._blocking.view if self._blocking is not None else None
+        if view is None:
+            return None
+        server = view.session.server
+        return StreamEnd(view.place, server.gtid_set(view.place.gtids) if server.has_gtids else None)
+
+    def _begin_blocking(self, stream: Stream) -> None:
+        """Close the stream, which goes on from where it is once the rows are read."""
+        changes, blocking = stream.changes, self._blocking
+        assert blocking is not None
+        assert blocking.view is not None
+        stream.close()
+        self._stream, self._waiting = None, changes
+        self._position = Position.from_offset(changes.offset)
+        view, request = blocking.view, blocking.request
+        logger.info("The stream waits at %s:%d for blocking snapshot %s.", *stream.place, request.signal_id)
+        try:
+            wanted = wanted_tables(view.tables, request)
+            made = RowRecords(
+                self._captures(view.session.server),
+                self._events,
+                self._block_of_source,
+                view.place,
+                [each.table for each in wanted],
+            )
+            recorder = BlockingRecorder(made, self._incremental, changes, self._watch)
+            planned = planned_snapshot(self.config, view.sessions, wanted)
+            telling = self._telling(request.signal_id)
+            blocking.run = SnapshotRun(planned, recorder, telling, changes.offset, self.context.wake)
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            self._give_up_blocking(error)
+
+    def _read_blocking(self, changes: Changes, records: list[SourceRecord]) -> None:
+        """Read rows while the stream waits."""
+        run = self._blocking.run if self._blocking is not None else None
+        try:
+            if run is not None:
+                records += run.poll(self.config.max_batch_size)
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            self._give_up_blocking(error)
+        self._tend_signals(changes, records)
+        self._beat(changes, records)
+        if records:
+            self._passed = records[-1].source_offset
+        self._pass_on(changes)
+        if run is None or run.is_done or self._waiting is None:
+            self._end_blocking()
+        elif not records:
+            self.context.poll_when_readable([], _LONGEST_WAIT)
+
+    def _give_up_blocking(self, error: ConnectError) -> None:
+        """Leave out what can never be read: a task that fails of it would do so again and again."""
+        if self._blocking is None:
+            return
+        identity = self._blocking.request.signal_id
+        logger.error("Blocking snapshot %s is given up, and the stream goes on: %s", identity, error)
+        self._notifications.add(SnapshotNotifications(self.config.topic_prefix, INITIAL).aborted(identity))
+        self._incremental.leave_of_blocking(())
+        self._watch.look()
+        self._end_blocking()
+
+    def _end_blocking(self) -> None:
+        if self._blocking is not None:
+            self._blocking.close()
+        self._blocking = self._waiting = None
 
     # -- the stream ----------------------------------------------------------------------------------------
 
@@ -277,7 +394,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
         changes = Changes(
             self._captures(server),
             self._events,
-            self._block,
+            self._block_of_source,
             self._schema_changes,
             position,
             counted,
@@ -310,14 +427,12 @@ class BinlogTask(SourceTask[C], Generic[C]):
 
     def shown_offset(self) -> str:
         """Return the offset, for the log."""
-        return str({} if self._stream is None else self._stream.changes.offset)
+        changes = self._waiting if self._stream is None else self._stream.changes
+        return str({} if changes is None else changes.offset)
 
-    def read_blocking(self, signal_id: str, asked: ExecuteSnapshot) -> None:  # noqa: ARG002
-        """Refuse snapshots for which the stream would wait."""
-        raise ConnectError(
-            "The stream does not wait for snapshots here: send the signal with the type incremental, which reads the "
-            "same rows beside the stream."
-        )
+    def read_blocking(self, signal_id: str, asked: ExecuteSnapshot) -> None:
+        """Have tables read while the stream waits."""
+        self._incremental.ask_blocking(signal_id, asked.collections(self.captured_tables()))
 
     def commit(self) -> None:
         """Note that offsets were committed: signals that they include need not be kept."""
@@ -373,9 +488,10 @@ class BinlogTask(SourceTask[C], Generic[C]):
                 self._position = Position.from_offset(self._passed)
             self._stream.close()
             self._stream = None
-        if self._snapshot is not None and self._rows is not None:
+        self._end_blocking()
+        if self._snapshot is not None and self._is_reading:
             self._snapshot.close()
-            self._rows, self._is_begun = None, False
+            self._is_reading = self._is_begun = False
             if self._passed is not None:
                 # What is left is read beside the stream, if the offset tells it.
                 self._position = Position.from_offset(self._passed)
@@ -401,8 +517,25 @@ class BinlogTask(SourceTask[C], Generic[C]):
             yield Measurement(
                 "cdc_log_bytes_total", self._stream.bytes_read, "Log that was read.", labels.of("streaming")
             )
-        if self._snapshot is not None:
-            yield from self._snapshot.numbers(is_running=self._rows is not None).measurements(labels)
+        yield from self._snapshot_numbers().measurements(labels)
+
+    def _snapshot_numbers(self) -> SnapshotNumbers:
+        if self._snapshot is not None and self._is_reading:
+            return self._snapshot.numbers()
+        if self._blocking is not None and self._blocking.run is not None:
+            return self._blocking.run.numbers()
+        if self._incremental.state.is_running or self._snapshot is None:
+            return self._incremental.numbers(is_completed=self._snapshot is not None)
+        return self._snapshot.numbers()
+
+    def remaining(self) -> Mapping[str, int]:
+        """Return how many tables and rows of a snapshot are not read yet."""
+        if self._snapshot is not None and self._is_reading:
+            return self._snapshot.remaining()
+        if self._blocking is not None and self._blocking.run is not None:
+            return self._blocking.run.remaining()
+        state = self._incremental.state
+        return {"tables": len({each.table for each in state.collections})} if state.is_running else {}
 
 
 def _is_after(stored: Mapping[str, Any], offset: Mapping[str, Any]) -> bool:

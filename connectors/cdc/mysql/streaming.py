@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from connect.data import SourceRecord
 from connect.errors import RetriableError
 from connectors.cdc.mysql.binlog.dump import BinlogDump, LogPurgedError
-from connectors.cdc.mysql.binlog.log import Committed, Log, LogEvent
+from connectors.cdc.mysql.binlog.log import Began, Committed, Log, LogEvent
 from connectors.cdc.mysql.changes import Changes
 from connectors.cdc.mysql.checks import told_lost
 from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.gtids import GtidSet
 from connectors.cdc.mysql.position import Position
-from connectors.cdc.mysql.session import connected
+from connectors.cdc.mysql.session import LogPlace, connected
 
-__all__ = ["Stream"]
+__all__ = ["Stream", "StreamEnd"]
 
 _HEARTBEAT_SECONDS: Final = 5.0
 """How often the server shows that it is there while it has nothing to send."""
@@ -25,6 +26,24 @@ _SILENT_SECONDS: Final = 30.0
 """After so long without a sign of the server, the connection counts as lost."""
 _LONGEST_POLL_SECONDS: Final = 0.5
 _LOOK_AT_CLOCK_EVENTS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnd:
+    """A place of the log up to which it is read; ``gtids`` are the transactions before it, if the server has GTIDs."""
+
+    place: LogPlace
+    gtids: GtidSet | None
+
+    def has(self, event: Began) -> bool:
+        """Return whether a transaction is before the place."""
+        if event.gtid is not None and self.gtids is not None:
+            return event.gtid in self.gtids
+        return not self.is_at(event.file, event.position)
+
+    def is_at(self, file: str, position: int) -> bool:
+        """Return whether a place is this one, or after it. The numbers of files may get longer."""
+        return (len(file), file, position) >= (len(self.place.file), self.place.file, self.place.position)
 
 
 class Stream:
@@ -63,6 +82,8 @@ class Stream:
         self._events = self._arriving()
         self.is_at_end = False
         """Whether the last poll has read all that had arrived."""
+        self.has_reached = False
+        """Whether the last poll has come to the place up to which it was to read. There is no way beyond it."""
         self.bytes_read = 0
 
     def fileno(self) -> int:
@@ -74,8 +95,8 @@ class Stream:
         """The file and the place up to which the log was read."""
         return self._log.file, self._log.position
 
-    def poll(self, out: list[SourceRecord], limit: int) -> None:
-        """Add the next records, about ``limit`` of them, or none if there are none yet.
+    def poll(self, out: list[SourceRecord], limit: int, end: StreamEnd | None = None) -> None:
+        """Add the next records, about ``limit`` of them and up to a place, or none if there are none yet.
 
         Raises :class:`~connect.errors.RetriableError` if the connection is lost, and
         :class:`~connect.errors.ConnectError` if the log is; what was added before remains right.
@@ -87,6 +108,10 @@ class Stream:
             if event is None:
                 self.is_at_end = True
                 out += due()
+                self.has_reached = end is not None and self._is_at(end)
+                break
+            if end is not None and type(event) is Began and not end.has(event):
+                self.has_reached = True
                 break
             take(event, out)
             if type(event) is Committed:
@@ -96,6 +121,13 @@ class Stream:
             if number % _LOOK_AT_CLOCK_EVENTS == 0 and time.monotonic() > until:
                 break
         self._check_alive()
+
+    def _is_at(self, end: StreamEnd) -> bool:
+        """Return whether nothing before a place is left to read, having read all that has arrived."""
+        read = self.changes.gtids
+        # A server that is asked for by GTIDs tells no position before the first transaction that it sends.
+        is_counted = end.gtids is not None and read is not None and read.contains(end.gtids)  # type: ignore[arg-type]
+        return self.changes.is_between_transactions and (is_counted or end.is_at(*self.place))
 
     def _arriving(self) -> Iterator[LogEvent | None]:
         """Yield what the log says; ``None`` when nothing more has arrived."""

@@ -16,10 +16,13 @@ from connect.data import Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.envelope import ChangeEvents
 from connect.kits.cdc.incremental import IncrementalSnapshots
-from connect.kits.cdc.notifications import Notification
+from connect.kits.cdc.incremental_state import Collection
+from connect.kits.cdc.notifications import INITIAL, Notification, SnapshotNotifications
+from connect.kits.cdc.snapshots.run import SnapshotRun, Telling
 from connect.kits.cdc.table_schemas import TableSchema, TableSchemas
 from connect.kits.cdc.tables import Table
 from connect.kits.cdc.transactions import TransactionMetadata
+from connectors.cdc.postgresql.blocking import BlockingRecorder, BlockingSnapshot, wanted_tables
 from connectors.cdc.postgresql.catalog import CapturedTable, Catalog, captured_tables
 from connectors.cdc.postgresql.checks import without_identity
 from connectors.cdc.postgresql.config import PostgresConfig, replica_identities
@@ -27,17 +30,25 @@ from connectors.cdc.postgresql.connection import conninfo, open_session
 from connectors.cdc.postgresql.dialect import PostgresDialect
 from connectors.cdc.postgresql.incremental import StreamWatch
 from connectors.cdc.postgresql.offsets import Position, format_lsn
-from connectors.cdc.postgresql.pgoutput import Relation, split_of
+from connectors.cdc.postgresql.pgoutput import Relation, begin, split_of
 from connectors.cdc.postgresql.publications import named, publication_steps, read_publication
 from connectors.cdc.postgresql.replication import PAYLOAD, CreatedSlot, ReplicationConnection, quoted
 from connectors.cdc.postgresql.slots import Plan, SlotState, check_slot, gap, plan, read_slot
-from connectors.cdc.postgresql.snapshot import RowReader, Snapshot, begin_snapshot, ordered, snapshot_tables
+from connectors.cdc.postgresql.snapshot import (
+    InitialRecorder,
+    RowReader,
+    begin_snapshot,
+    ordered,
+    planned_snapshot,
+    snapshot_tables,
+)
 from connectors.cdc.postgresql.stream import ChangeStream, StreamedTable, StreamNames
 
 __all__ = ["Capture", "CaptureParts"]
 
 logger = logging.getLogger(__name__)
 
+_BEGIN: Final = ord("B")
 _COMMIT: Final = ord("C")
 _MESSAGES_FROM: Final = 140_000
 _BATCH_BYTES: Final = 16 << 20
@@ -45,6 +56,10 @@ _BATCH_BYTES: Final = 16 << 20
 _FAILOVER_FROM: Final = 170_000
 _TEMPORARY_SUFFIX: Final = "_snapshot"
 _LONGEST_NAME: Final = 63
+_FIRST_PATIENCE_S: Final = 10.0
+"""How long the stream waits for the view of a blocking snapshot; each time twice as long, up to the longest."""
+_LONGEST_PATIENCE_S: Final = 600.0
+_AGAIN_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +89,14 @@ class Capture:
         self._session = open_session(parts.config)
         self._replication: ReplicationConnection | None = None
         self._stream: ChangeStream | None = None
-        self._snapshot: Snapshot | None = None
+        self._snapshot: SnapshotRun | None = None
         self._after_snapshot: Position | None = None
         self._streams_at: float | None = None
         self._watch: StreamWatch | None = None
+        self._blocking: BlockingSnapshot | None = None
+        self._blocking_at = 0.0
+        self._patience_s = _FIRST_PATIENCE_S
+        self._held: bytes | None = None
         self._catalog = Catalog(self._session, parts.config.database_dbname)
         self._confirmed_lsn = 0
         try:
@@ -221,10 +240,12 @@ class Capture:
         self._close_replication()
         reader = RowReader(self._parts.names, self._parts.events, point, self._identity)
         tables = snapshot_tables(self._catalog, chosen, self._schema, config.select_overrides())
-        parts = self._parts
-        self._snapshot = Snapshot(
-            config, self._session, tables, reader, parts.wake, parts.notify, resumes=decided.streams
-        )
+        wanted = [(table, Collection(str(table.captured.id))) for table in tables]
+        planned = planned_snapshot(config, self._session, wanted, unordered_first=True)
+        recorder = InitialRecorder(reader, {str(table.captured.id): table for table in tables}, resumes=decided.streams)
+        told = Telling(self._parts.notify, SnapshotNotifications(config.topic_prefix, INITIAL))
+        begun = reader.offset(is_complete=False)
+        self._snapshot = SnapshotRun(planned, recorder, told, begun, self._parts.wake)
         self._after_snapshot = Position.from_offset(reader.offset(is_complete=True))
 
     def _export(self, slot: SlotState | None) -> CreatedSlot:
@@ -304,21 +325,123 @@ class Capture:
             self._begin_stream(read_slot(self._session, self._config.slot_name), self._after_snapshot)
         if self._stream is None or self._replication is None:
             return
-        self._stream.out = records
-        receive, handle = self._replication.receive, self._stream.handle
+        if self._blocking is None and self._has_to_block():
+            self._blocking = BlockingSnapshot(self._config, self._patience_s, self._parts.wake)
+        if self._blocking is None:
+            self._receive(records, limit, until)
+        else:
+            self._block(self._blocking, records, limit, until)
+
+    def _receive(self, records: list[SourceRecord], limit: int, until: float, end: int | None = None) -> bool:
+        """Add the changes that have arrived; return whether all before an end in the log were added, if one is given.
+
+        The transaction after the end is held.
+        """
+        stream, replication = self._need_stream(), self._need_replication()
+        stream.out = records
+        receive, handle = replication.receive, stream.handle
         count = size = 0
         while len(records) < limit and size < _BATCH_BYTES:
-            message = receive()
+            message, self._held = self._held or receive(), None
             if message is None:
-                self._add_due(records, self._replication.received_lsn)
-                return
+                self._add_due(records, replication.received_lsn)
+                return end is not None and stream.is_between_transactions and replication.received_lsn >= end
+            kind = message[PAYLOAD]
+            if end is not None and kind == _BEGIN and begin(message, PAYLOAD + 1).final_lsn >= end:
+                self._held = message
+                return True
             handle(message)
-            if message[PAYLOAD] == _COMMIT:
+            if kind == _COMMIT:
                 self._add_due(records, 0)
+                if self._blocking is None and self._has_to_block():
+                    return False
             count += 1
             size += len(message)
             if not count & 255 and time.monotonic() >= until:
+                return False
+        return False
+
+    # -- blocking snapshots ------------------------------------------------------------------------------------
+
+    def _has_to_block(self) -> bool:
+        """Return whether a signal wants the stream to wait, which it may do now."""
+        return (
+            self._parts.snapshots.blocking is not None
+            and self._need_stream().is_between_transactions
+            and time.monotonic() >= self._blocking_at
+        )
+
+    def _block(self, blocking: BlockingSnapshot, records: list[SourceRecord], limit: int, until: float) -> None:
+        """Go on with a blocking snapshot."""
+        if blocking.run is None:
+            self._open_view(blocking)
+            if blocking.view is None or not self._receive(records, limit, until, blocking.view.point.lsn):
                 return
+        try:
+            if blocking.run is None:
+                self._begin_reading(blocking)
+            if blocking.run is not None:
+                records += blocking.run.poll(limit)
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            self._give_up_blocking(error)
+        if blocking.run is None or blocking.run.is_done:
+            self._end_blocking()
+
+    def _open_view(self, blocking: BlockingSnapshot) -> None:
+        """Look for the view; if it cannot be opened, let the stream go on for a while."""
+        try:
+            blocking.look()
+        except Exception as error:
+            logger.warning(
+                "The blocking snapshot cannot begin yet, and is tried again in %.0f s: %s. It waits for all "
+                "transactions that write (see pg_stat_activity), and needs a free replication slot.",
+                _AGAIN_S,
+                str(error).strip().rstrip("."),
+            )
+            self._end_blocking()
+            self._blocking_at = time.monotonic() + _AGAIN_S
+            self._patience_s = min(_LONGEST_PATIENCE_S, 2 * self._patience_s)
+
+    def _begin_reading(self, blocking: BlockingSnapshot) -> None:
+        parts, stream, watch, view = self._parts, self._need_stream(), self._watch, blocking.view
+        request = parts.snapshots.blocking
+        if view is None or watch is None or request is None:
+            return
+        stream.pass_to(view.point.lsn)
+        self._patience_s = _FIRST_PATIENCE_S
+        config, catalog = self._config, Catalog(view.session, self._config.database_dbname)
+        captured = captured_tables(
+            catalog.tables(), config.table_filter(), config.schema_filter(), via_root=config.publish_via_partition_root
+        )
+        tables = wanted_tables(catalog, captured, request, self._schema)
+        reader = RowReader(parts.names, parts.events, view.point, self._identity)
+        recorder = BlockingRecorder(reader, tables, parts.snapshots, stream, watch)
+        told = Telling(parts.notify, SnapshotNotifications(config.topic_prefix, INITIAL), request.signal_id)
+        planned = planned_snapshot(config, view.session, tables)
+        logger.info("The stream waits at %s for blocking snapshot %s.", format_lsn(view.point.lsn), request.signal_id)
+        blocking.run = SnapshotRun(planned, recorder, told, stream.offset(), parts.wake)
+
+    def _give_up_blocking(self, error: ConnectError) -> None:
+        """Leave out what can never be read: a task that fails of it would do so again and again."""
+        snapshots = self._parts.snapshots
+        request = snapshots.blocking
+        if request is None:
+            return
+        logger.error("Blocking snapshot %s is given up, and the stream goes on: %s", request.signal_id, error)
+        self._parts.notify(SnapshotNotifications(self._config.topic_prefix, INITIAL).aborted(request.signal_id))
+        snapshots.leave_of_blocking(())
+        if self._blocking is not None and self._blocking.run is not None:
+            self._blocking.run.close()
+            self._blocking.run = None
+
+    def _end_blocking(self) -> None:
+        if self._blocking is not None:
+            self._blocking.close()
+            self._blocking = None
+        if self._watch is not None:
+            self._watch.look()
 
     def _add_due(self, records: list[SourceRecord], received_lsn: int) -> None:
         """Add the rows of an incremental snapshot that are due between two transactions."""
@@ -339,7 +462,7 @@ class Capture:
 
     def idle_offset(self) -> Offset | None:
         """Return the offset of what the server has sent, if all of it is passed on and it is ahead; otherwise None."""
-        if self._stream is None or self._replication is None:
+        if self._stream is None or self._replication is None or self._blocking is not None:
             return None
         return self._stream.pass_to(self._replication.received_lsn)
 
@@ -358,8 +481,15 @@ class Capture:
 
     @property
     def socket(self) -> int | None:
-        """The descriptor that is readable when there may be changes."""
-        return self._replication.socket if self._replication is not None and self._stream is not None else None
+        """The descriptor that is readable when there may be changes; ``None`` while none are read."""
+        if self._replication is None or self._stream is None:
+            return None
+        return self._replication.socket if self._blocking is None or self._blocking.is_reaching else None
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a blocking snapshot has begun."""
+        return self._blocking is not None
 
     @property
     def wants_reply(self) -> bool:
@@ -392,9 +522,14 @@ class Capture:
         return self._stream
 
     @property
-    def snapshot(self) -> Snapshot | None:
+    def snapshot(self) -> SnapshotRun | None:
         """The snapshot, while it runs."""
         return self._snapshot
+
+    @property
+    def reading(self) -> SnapshotRun | None:
+        """The snapshot that is being read now, the first one or a blocking one."""
+        return self._snapshot or (self._blocking.run if self._blocking is not None else None)
 
     @property
     def is_finished(self) -> bool:
@@ -413,6 +548,8 @@ class Capture:
         """Close the connections."""
         if self._snapshot is not None:
             self._snapshot.close()
+        if self._blocking is not None:
+            self._blocking.close()
         self._close_replication()
         self._session.close()
 
@@ -424,6 +561,11 @@ class Capture:
                 "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s",
                 (self._config.slot_name,),
             )
+
+    def _need_stream(self) -> ChangeStream:
+        if self._stream is None:
+            raise RetriableError("The stream has not begun.")
+        return self._stream
 
     def _need_replication(self) -> ReplicationConnection:
         if self._replication is None:

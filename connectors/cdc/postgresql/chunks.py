@@ -137,7 +137,7 @@ class ChunkReader:
     def _chunk(self, session: psycopg.Connection[Any], collection: Collection, rows: int) -> Chunk:
         session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         visible = VisibleTransactions.parse(_text(session, _SNAPSHOT))
-        table = self._table(session, collection.table)
+        table, expected = self._table(session, collection.table)
         schema = self._make(table)
         names = (collection.surrogate,) if collection.surrogate else table.key_columns
         numbers = [self._is_number(table, name) for name in names]
@@ -155,13 +155,13 @@ class ChunkReader:
             ChunkRow(raw[:width], key_of(raw[width:], numbers), tuple(raw[place] for place in places)) for raw in found
         ]
         is_last = len(chunk) < rows or chunk[-1].key == until
-        return Chunk(schema, chunk, until, is_last, visible.sees, lambda position: is_passed(position, end))
+        return Chunk(schema, chunk, until, is_last, visible.sees, lambda position: is_passed(position, end), expected)
 
-    def _table(self, session: psycopg.Connection[Any], name: str) -> Table:
+    def _table(self, session: psycopg.Connection[Any], name: str) -> tuple[Table, int]:
         catalog = Catalog(session, self._config.database_dbname)
         for each in catalog.tables():
             if str(each.id) == name and (table := catalog.table(each.oid, each.id)) is not None:
-                return table
+                return table, each.rows
         raise UnknownTableError("It does not exist any more.")
 
     @staticmethod

@@ -294,18 +294,6 @@ class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, Hosts
     snapshot_mode_configuration_based_snapshot_on_data_error: bool = option(
         default=False, importance=MEDIUM, doc="With configuration_based: whether rows are read when the slot was lost."
     )
-    snapshot_max_threads: int = option(
-        default=1,
-        importance=MEDIUM,
-        validator=between(1, 64),
-        doc="How many sessions read the rows of a snapshot at once, of several tables or of ranges of large ones.",
-    )
-    snapshot_max_threads_multiplier: int = option(
-        default=1,
-        importance=LOW,
-        validator=between(1, 64),
-        doc="Into how many pieces for each session a large table is divided, by the planner's statistics of its key.",
-    )
     snapshot_locking_mode: Literal["shared", "none"] = option(
         default="none",
         importance=LOW,

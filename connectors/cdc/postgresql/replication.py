@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -151,6 +152,11 @@ class ReplicationConnection:
         result = self._connection.exec_(command.encode())
         if result.status not in (self._pq.ExecStatus.COMMAND_OK, self._pq.ExecStatus.TUPLES_OK):
             raise self._error(result, f"{command} failed")
+
+    def cancel(self) -> None:
+        """End the command that runs, if one does. May be called from another thread."""
+        with suppress(self._pq_error()):
+            self._connection.get_cancel().cancel()
 
     def close(self) -> None:
         """Close the connection."""

@@ -7,12 +7,10 @@ offset; an interrupted snapshot goes on beside the stream (:mod:`connect.kits.cd
 
 from __future__ import annotations
 
-import logging
 import select
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,10 +20,8 @@ from connect.kits.cdc.chunk_queries import ChunkQueries, SqlForm
 from connect.kits.cdc.envelope import ChangeEvents, Operation
 from connect.kits.cdc.incremental_state import Collection
 from connect.kits.cdc.java_keys import Key
-from connect.kits.cdc.measurements import SnapshotNumbers
-from connect.kits.cdc.notifications import INITIAL, Notification, SnapshotNotifications
 from connect.kits.cdc.snapshots.pieces import MarkedRow, Piece, Progress
-from connect.kits.cdc.snapshots.readers import SnapshotReaders
+from connect.kits.cdc.snapshots.run import PlannedSnapshot
 from connect.kits.cdc.table_schemas import TableSchema
 from connect.kits.cdc.tables import Table
 from connectors.cdc.postgresql.catalog import CapturedTable, Catalog
@@ -42,8 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CopyReader",
+    "InitialRecorder",
     "RowReader",
-    "Snapshot",
     "SnapshotPoint",
     "SnapshotTable",
     "begin_snapshot",
@@ -51,12 +47,11 @@ __all__ = [
     "is_whole_number",
     "key_of",
     "ordered",
+    "planned_snapshot",
     "selected_columns",
     "snapshot_tables",
     "statement_of",
 ]
-
-logger = logging.getLogger(__name__)
 
 _LITERALS: Final = SqlForm(
     quoted,
@@ -252,126 +247,55 @@ class RowReader:
         }
 
 
-class Snapshot:
-    """Reads tables in parallel. ``poll`` returns the next records, until ``is_done``.
+class InitialRecorder:
+    """Makes the records of the first snapshot. With ``resumes`` their offsets tell what is left to read after them."""
 
-    All records of a poll but the last carry the offset before it. With ``resumes`` an offset tells what is left to read
-    after it; without, an interrupted snapshot begins again.
-    """
-
-    def __init__(
-        self,
-        config: PostgresConfig,
-        session: psycopg.Connection[Any],
-        tables: Sequence[SnapshotTable],
-        reader: RowReader,
-        wake: Callable[[], None],
-        notify: Callable[[Notification], None],
-        *,
-        resumes: bool,
-    ) -> None:
+    def __init__(self, reader: RowReader, tables: Mapping[str, SnapshotTable], *, resumes: bool) -> None:
         self._reader = reader
+        self._tables = tables
         self._resumes = resumes
-        self._notify = notify
-        self._told = SnapshotNotifications(config.topic_prefix, INITIAL)
-        self._names = [str(table.captured.id) for table in tables]
-        self._tables = dict(zip(self._names, tables, strict=True))
-        self._previous = reader.offset(is_complete=False)
-        self._since = time.monotonic()
-        self._begun: dict[str, float] = {}
-        self._told_read: set[str] = set()
-        self.end = reader.offset(is_complete=True)
-        """The offset after the snapshot."""
 
-        self.is_done = False
-        works = pieces_of(session, tables, config.snapshot_max_threads * config.snapshot_max_threads_multiplier)
-        self._works = works
-        self._progress = Progress([work.piece for work in works])
-        notify(self._told.started(None))
-        notify(self._told.resolved(None, ",".join(self._names)))
-        exported = _told(session, "SELECT pg_export_snapshot()")
-        self._readers = SnapshotReaders(
-            len(works), lambda: CopyReader(config, exported, works), config.snapshot_max_threads, wake
-        )
-
-    @property
-    def rows(self) -> Mapping[str, int]:
-        """How many rows of each table were read."""
-        return self._progress.rows
-
-    @property
-    def tables_left(self) -> int:
-        """How many tables are not read whole."""
-        return self._progress.tables_left
-
-    def numbers(self) -> SnapshotNumbers:
-        """Return how far it is."""
-        return SnapshotNumbers(
-            is_running=True,
-            tables=len(self._names),
-            remaining_tables=self.tables_left,
-            seconds=time.monotonic() - self._since,
-            rows=dict(self._progress.rows),
-        )
-
-    @property
-    def estimated_rows(self) -> int:
-        """How many rows there are in all tables, as the planner estimates."""
-        return sum(max(0, table.captured.rows) for table in self._tables.values())
-
-    @property
-    def offset(self) -> Offset:
-        """The offset after the records that were returned."""
-        return self._previous
-
-    def poll(self, limit: int) -> list[SourceRecord]:
-        """Return the next records, about as many as the limit; none if none were read yet."""
-        marked: list[MarkedRow] = []
-        while len(marked) < limit and not self._progress.is_read:
-            found = self._readers.take()
-            if found is None:
-                break
-            self._tell_begin(self._works[found.piece].piece.table)
-            marked += self._progress.take(found)
-        self._tell_read()
-        self.is_done = self._progress.is_read
-        after = self.end if self.is_done else self._offset()
-        records = [self._record(row, self._previous) for row in marked[:-1]]
-        records += [self._record(row, after) for row in marked[-1:]]
-        if marked:
-            self._previous = after
-        if self.is_done:
-            self.close()
-            self._notify(self._told.completed(None))
-        return records
-
-    def close(self) -> None:
-        """End the readers."""
-        self._readers.close()
-
-    def _offset(self) -> Offset:
-        state = self._progress.state() if self._resumes else None
-        running = self._reader.offset(is_complete=False)
-        return running if state is None else {**running, **state.to_offset()}
-
-    def _record(self, row: MarkedRow, offset: Offset) -> SourceRecord:
+    def record(self, row: MarkedRow, offset: Offset) -> SourceRecord:
+        """Return the record of a row."""
         return self._reader.record(self._tables[row.table].schema, row.raw, row.marker, offset)
 
-    def _tell_begin(self, table: str) -> None:
-        if table not in self._begun:
-            self._begun[table] = time.monotonic()
-            logger.info("Reading the rows of %s, about %d.", table, max(0, self._tables[table].captured.rows))
-            self._notify(self._told.in_progress(None, table, ",".join(self._names)))
+    def after(self, progress: Progress) -> Offset:
+        """Return the offset after what is sent."""
+        state = progress.state() if self._resumes else None
+        running = self._reader.offset(is_complete=progress.is_read)
+        return running if state is None else {**running, **state.to_offset()}
 
-    def _tell_read(self) -> None:
-        for table in self._names:
-            if table in self._told_read or not self._progress.is_table_read(table):
-                continue
-            self._told_read.add(table)
-            count, begun = self._progress.rows[table], self._begun.get(table, time.monotonic())
-            logger.info("Read %d rows of %s in %.1f s.", count, table, time.monotonic() - begun)
-            status = "SUCCEEDED" if count else "EMPTY"
-            self._notify(self._told.scan_completed(None, table, count, status, ",".join(self._names)))
+
+def planned_snapshot(
+    config: PostgresConfig,
+    session: psycopg.Connection[Any],
+    wanted: Sequence[tuple[SnapshotTable, Collection]],
+    *,
+    unordered_first: bool = False,
+) -> PlannedSnapshot:
+    """Return what is read of some tables, or of ranges of their keys, in the transaction of a session.
+
+    With ``unordered_first`` the tables whose progress cannot be kept come first.
+    """
+    most = config.snapshot_max_threads * config.snapshot_max_threads_multiplier
+    works = [work for table, collection in wanted for work in _works(session, table, collection, most)]
+    if unordered_first:
+        works.sort(key=lambda work: work.piece.collection is not None)
+    row = session.execute("SELECT pg_export_snapshot()").fetchone()
+    exported = str(row[0]) if row is not None else ""
+    return PlannedSnapshot(
+        {str(table.captured.id): _expected_rows(table, collection) for table, collection in wanted},
+        [work.piece for work in works],
+        lambda: CopyReader(config, exported, works),
+        config.snapshot_max_threads,
+        config.max_batch_size,
+    )
+
+
+def _expected_rows(table: SnapshotTable, collection: Collection) -> int:
+    """Return how many rows of a table there are, as the planner estimates; 0 if that is not known."""
+    is_whole = table.is_whole and not collection.condition and collection.after is None
+    return max(0, table.captured.rows) if is_whole else 0
 
 
 def snapshot_tables(
@@ -398,30 +322,31 @@ def ordered(tables: Sequence[CapturedTable], order: str) -> list[CapturedTable]:
     return sorted(tables, key=lambda table: table.rows, reverse=order == "descending")
 
 
-def pieces_of(session: psycopg.Connection[Any], tables: Sequence[SnapshotTable], most: int) -> list[PieceWork]:
-    """Return the pieces to read: first the tables whose progress cannot be kept, then ranges of the others' keys.
-
-    A table without rows has none. Large tables are divided into at most as many pieces as given.
-    """
-    without_order: list[PieceWork] = []
-    ordered_pieces: list[PieceWork] = []
-    for each in tables:
-        table = each.schema.table
-        if not table.key_columns or not each.is_whole:
-            without_order.append(PieceWork(Piece(str(table.id), None), each.statement, len(table.columns)))
-            continue
-        numbers = tuple(is_whole_number(table, name) for name in table.key_columns)
-        selected = ", ".join([selected_columns(table, each.schema, table.key_columns), *map(quoted, table.key_columns)])
-        queries = ChunkQueries(_LITERALS, named(table.id), selected, table.key_columns)
-        until = _last_key(session, queries, numbers)
-        if until is None:
-            continue
-        bounds = [None, *_bounds(session, each, most, numbers), until]
-        for after, end in pairwise(bounds):
-            collection = Collection(str(table.id), after=after, until=end)
-            statement = queries.rest(after, end).text
-            ordered_pieces.append(PieceWork(Piece(str(table.id), collection), statement, len(table.columns), numbers))
-    return without_order + ordered_pieces
+def _works(session: psycopg.Connection[Any], each: SnapshotTable, wanted: Collection, most: int) -> list[PieceWork]:
+    """Return the pieces of a table or a range of its keys: at most so many, none if it has no rows."""
+    table = each.schema.table
+    name = str(table.id)
+    if not table.key_columns or not each.is_whole:
+        condition = wanted.condition if each.is_whole and wanted.condition.strip() else ""
+        statement = f"{each.statement} WHERE ({condition})" if condition else each.statement
+        return [PieceWork(Piece(name, None, wanted.condition), statement, len(table.columns))]
+    numbers = tuple(is_whole_number(table, column) for column in table.key_columns)
+    selected = ", ".join([selected_columns(table, each.schema, table.key_columns), *map(quoted, table.key_columns)])
+    queries = ChunkQueries(_LITERALS, named(table.id), selected, table.key_columns, wanted.condition)
+    until = wanted.until or _last_key(session, queries, numbers)
+    if until is None:
+        return []
+    between = [] if wanted.until else _bounds(session, each, most, numbers)
+    bounds = [wanted.after, *between, until]
+    return [
+        PieceWork(
+            Piece(name, replace(wanted, after=after, until=end)),
+            queries.rest(after, end).text,
+            len(table.columns),
+            numbers,
+        )
+        for after, end in pairwise(bounds)
+    ]
 
 
 def is_whole_number(table: Table, name: str) -> bool:
@@ -452,13 +377,6 @@ def _bounds(session: psycopg.Connection[Any], table: SnapshotTable, most: int, n
     known = row[0] if row is not None and row[0] else []
     chosen = dict.fromkeys(known[len(known) * number // wanted] for number in range(1, wanted)) if known else {}
     return [key_of([text.encode()], numbers) for text in chosen]
-
-
-def _told(session: psycopg.Connection[Any], statement: str) -> str:
-    row = session.execute(statement.encode()).fetchone()
-    if row is None:
-        raise ConnectError(f"The server has not answered {statement}.")
-    return str(row[0])
 
 
 class CopyReader:

@@ -41,6 +41,7 @@ _AT_REST_S: Final = 30.0
 _READERS_S: Final = 1.0
 _POSITION_S: Final = 0.05
 _LATER_S: Final = 0.1
+_BLOCKED_STATUS_S: Final = 10.0
 _LONGEST_POLL_S: Final = 0.5
 """Seconds after which a poll gives way to deliveries and commits."""
 _RETAINED_WARNING: Final = 10 << 30
@@ -134,12 +135,9 @@ class PostgresTask(SourceTask[PostgresConfig]):
         stream = self._capture.stream if self._capture is not None else None
         return str({} if stream is None else dict(stream.offset()))
 
-    def read_blocking(self, signal_id: str, asked: ExecuteSnapshot) -> None:  # noqa: ARG002
-        """Refuse snapshots for which the stream would wait."""
-        raise ConnectError(
-            "The stream does not wait for snapshots here: send the signal with the type incremental, which reads the "
-            "same rows beside the stream."
-        )
+    def read_blocking(self, signal_id: str, asked: ExecuteSnapshot) -> None:
+        """Have tables read while the stream waits."""
+        self._snapshots.ask_blocking(signal_id, asked.collections(self.captured_tables()))
 
     def drained(self) -> bool:
         """Whether the snapshot is done and no stream follows."""
@@ -147,9 +145,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
 
     def remaining(self) -> Mapping[str, int]:
         """Return how much of the log is not yet passed on, or of the tables not yet read."""
-        if self._capture is not None and (snapshot := self._capture.snapshot) is not None:
-            read = sum(snapshot.rows.values())
-            return {"tables": snapshot.tables_left, "rows": max(0, snapshot.estimated_rows - read)}
+        if self._capture is not None and (snapshot := self._capture.reading) is not None:
+            return snapshot.remaining()
         lag = self._lag_bytes()
         left = {} if lag is None else {"bytes": lag}
         state = self._snapshots.state
@@ -168,13 +165,9 @@ class PostgresTask(SourceTask[PostgresConfig]):
             yield from self._stream_numbers(capture, stream).measurements(self._labels)
 
     def _snapshot_numbers(self, capture: Capture) -> SnapshotNumbers:
-        if (snapshot := capture.snapshot) is not None:
+        if (snapshot := capture.reading) is not None:
             return snapshot.numbers()
-        state = self._snapshots.state
-        tables = {each.table for each in state.collections}
-        rows = {state.collections[0].table: self._snapshots.rows_sent} if tables else {}
-        is_completed = capture.has_read_all
-        return SnapshotNumbers(state.is_running, state.paused, is_completed, len(tables), len(tables), rows=rows)
+        return self._snapshots.numbers(is_completed=capture.has_read_all)
 
     def _stream_numbers(self, capture: Capture, stream: ChangeStream) -> StreamNumbers:
         at = stream.last_event_us
@@ -229,7 +222,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         if (snapshot := was_snapshot or capture.snapshot) is not None:
             records += self._notifications.take(snapshot.offset)
         if was_snapshot is not None and capture.snapshot is None:
-            self.context.pass_offset(self._partition, was_snapshot.end)
+            self.context.pass_offset(self._partition, was_snapshot.offset)
         self._tend(capture, records)
         if not records:
             self._rest(capture)
@@ -252,6 +245,9 @@ class PostgresTask(SourceTask[PostgresConfig]):
             if self.config.heartbeat_action_query:
                 capture.execute(self.config.heartbeat_action_query)
             records.append(self._heartbeat.record(time.time_ns() // 1_000_000, stream.offset()))
+        if capture.is_blocked:
+            # The server's wish for a sign of life is not read meanwhile.
+            self._status_at = min(self._status_at, now + _BLOCKED_STATUS_S)
         if now >= self._status_at:
             self._status_at = now + self.config.status_update_interval_ms / 1000
             self._tell_status(capture, is_idle=not records)
@@ -284,7 +280,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         now = time.monotonic()
         seconds = self._heartbeat.seconds_left(now, max(0.0, self._status_at - now))
         seconds = self._signals.seconds_left(now, seconds)
-        if self._snapshots.waits_for_position:
+        if self._snapshots.waits_for_position or capture.is_blocked:
             capture.ask_for_position()
             seconds = min(seconds, _POSITION_S)
         elif self._snapshots.is_idle_until_later:

@@ -4,7 +4,7 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from connect.data import Column, Schema
@@ -23,5 +23,7 @@ class Reading(NamedTuple):
     untyped: frozenset[str] = frozenset()
 
 
-ColumnReader = Callable[[Any, Schema | None], Reading]
-"""Reads an array of bytes for a table of this schema; with ``None``, the schema follows from the bytes alone."""
+ColumnReader = Callable[[str, Any, Schema | None], Sequence[Reading]]
+"""Reads an array of bytes of a topic for a table of this schema; with ``None``, the schema follows from the bytes.
+Returns consecutive columns, usually just one.
+"""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from pyarrow import types as kinds
 from connect.converter import Converter
 from connect.data import ArrowColumn, Schema, Type
 from connect.data.arrow import arrow_type
-from connect.errors import DataError
+from connect.errors import ConnectError, DataError
 from connect.internals.plugins import class_name
 from connectors.spark.decoding.column_reader import ColumnReader, Reading, UncertainReadingError
 from connectors.spark.decoding.json_text import is_natural, parse_json, select
@@ -44,30 +44,44 @@ def column_reader(converter: Converter[Any]) -> ColumnReader | None:
             if not config.schemas_enable:
                 return _read_json
             return None if config.schema_content else EnvelopeReader(converter)
+        case "converters.avro.converter.AvroConverter":
+            return partial(_read_avro, converter)
     return None
 
 
-def _read_bytes(array: Any, _table: Schema | None) -> Reading:
-    return Reading(ArrowColumn(array, _BYTES))
+def _read_bytes(_topic: str, array: Any, _table: Schema | None) -> list[Reading]:
+    return [Reading(ArrowColumn(array, _BYTES))]
 
 
-def _read_text(array: Any, _table: Schema | None) -> Reading:
+def _read_text(_topic: str, array: Any, _table: Schema | None) -> list[Reading]:
     try:
-        return Reading(ArrowColumn(array.cast(pa.string()), _STRING))
+        return [Reading(ArrowColumn(array.cast(pa.string()), _STRING))]
     except pa.ArrowInvalid as error:
         raise UncertainReadingError from error
+
+
+def _read_avro(converter: Any, topic: str, array: Any, _table: Schema | None) -> list[Reading]:
+    """Read Avro, with a new column where the schema id changes."""
+    try:
+        columns = converter.to_connect_arrow(topic, array)
+    except ConnectError as error:
+        # Whether one message is bad or the registry is away, the chain knows what to do about it.
+        raise UncertainReadingError from error
+    if any(column.schema is None or column.to_arrow().null_count for column in columns):
+        raise UncertainReadingError
+    return [Reading(column) for column in columns]
 
 
 # -- JSON without schemas ----------------------------------------------------------------------------------------
 
 
-def _read_json(array: Any, table: Schema | None) -> Reading:
+def _read_json(_topic: str, array: Any, table: Schema | None) -> list[Reading]:
     """Read JSON objects as structs, with fields of the types their values show."""
     rows = parse_json(array, None if table is None else _expected(table))
     if table is not None and _has_instants(rows.type):
         raise UncertainReadingError  # text that looks like an instant has been rewritten
     schema = _schema_of(rows.type) or Schema.struct({})
-    return Reading(ArrowColumn(select(rows, schema), schema.as_required()), _untyped(rows.type))
+    return [Reading(ArrowColumn(select(rows, schema), schema.as_required()), _untyped(rows.type))]
 
 
 @lru_cache(maxsize=64)
@@ -143,12 +157,12 @@ class EnvelopeReader:
     def __init__(self, converter: Converter[Any]) -> None:
         self._schema_of = lru_cache(maxsize=64)(lambda prefix: _schema(converter, prefix))
 
-    def __call__(self, array: Any, _table: Schema | None) -> Reading:
+    def __call__(self, _topic: str, array: Any, _table: Schema | None) -> list[Reading]:
         """Read whole messages that all begin like the first one, up to the payload."""
         prefix = _prefix(array[0].as_py())
         if not _are_all_like(array, prefix):
             raise UncertainReadingError
-        return self._read(pc.binary_slice(array, len(prefix), -1), prefix)
+        return [self._read(pc.binary_slice(array, len(prefix), -1), prefix)]
 
     def _read(self, payloads: Any, prefix: bytes) -> Reading:
         schema = self._schema_of(prefix)

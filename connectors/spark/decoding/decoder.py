@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -136,31 +136,43 @@ class Decoder:
     def _rows(self, raw: RawBatch) -> Iterator[Rows]:
         """Yield the records as rows of tables; records that cannot be decoded are rejected."""
         plugins = self._plugins
-        if (reading := self._reading(raw)) is not None:
-            self._report.untyped |= reading.untyped
-            yield self._rows_of(raw, raw.topic, reading.column, None, raw.offset_array, raw.timestamp_array)
+        if (readings := self._readings(raw)) is not None:
+            yield from self._of_readings(raw, readings)
             return
         for batch in self._chain.process(raw.consumed(keys=plugins.reads_keys, headers=plugins.reads_headers)):
             yield from self._of_batch(raw, batch)
 
-    def _reading(self, raw: RawBatch) -> Reading | None:
+    def _of_readings(self, raw: RawBatch, readings: Sequence[Reading]) -> Iterator[Rows]:
+        start = 0
+        for reading in readings:
+            self._report.untyped |= reading.untyped
+            offsets, timestamps, length = raw.offset_array, raw.timestamp_array, len(reading.column)
+            if len(readings) > 1:
+                offsets = offsets.slice(start, length)
+                timestamps = None if timestamps is None else timestamps.slice(start, length)
+            yield self._rows_of(raw, raw.topic, reading.column, None, offsets, timestamps)
+            start += length
+
+    def _readings(self, raw: RawBatch) -> Sequence[Reading] | None:
         """Return the values as a column reader returns them; ``None`` if the converter has to decide."""
         plugins, plan = self._plugins, self._plan
         if plugins.reader is None or plan.by_row or raw.has_nulls:
             return None
         try:
-            reading = plugins.reader(raw.value_array, value_columns(plan.schema, plan.kafka_columns))
-            if plan.names != "none" and reading.column.schema is not None:
-                _check_names(reading.column.schema, plan.names)
-            if reading.column.schema is not None:
-                if not self._is_free(reading.column.schema):
+            readings = plugins.reader(raw.topic, raw.value_array, value_columns(plan.schema, plan.kafka_columns))
+            for schema in [reading.column.schema for reading in readings]:
+                if schema is None:
+                    continue
+                if plan.names != "none":
+                    _check_names(schema, plan.names)
+                if not self._is_free(schema):
                     return None
                 if plan.evolution.refuses is not None:
-                    plan.evolution.refuses(table_schema(reading.column.schema))
+                    plan.evolution.refuses(table_schema(schema))
         except (UncertainReadingError, DataError):
             # Whatever is wrong with the values, the converter can tell which of the records it concerns.
             return None
-        return reading
+        return readings
 
     def _is_free(self, schema: Schema) -> bool:
         """Return whether the names of the fields are unlike each other, and unlike those of Kafka columns."""
@@ -179,10 +191,10 @@ class Decoder:
             if changes is not None:
                 yield from self._named(raw, changes)
             return
-        values = batch.value.values() if _may_have_nulls(batch.value) else None
-        if values is None or None not in values:
+        if not batch.value.has_nulls():
             yield from self._named(raw, batch)
             return
+        values = batch.value.values()
         if self._plan.null_values == "write":
             present: list[int] = list(range(len(batch)))
         else:
@@ -296,10 +308,6 @@ def _check_names(schema: Schema, mode: str) -> None:
         raise UncertainReadingError from error
     if not fits:
         raise UncertainReadingError
-
-
-def _may_have_nulls(column: Column) -> bool:
-    return not isinstance(column, ArrowColumn) or column.to_arrow().null_count > 0
 
 
 def _never(seconds: float) -> bool:  # noqa: ARG001

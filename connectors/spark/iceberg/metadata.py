@@ -4,6 +4,7 @@
 ``sluice.offsets.<connector>``     in the summary of each snapshot that the connector commits, and, as a copy
                                    from the same commit, in the properties of the table
 ``sluice.claim.<connector>``       in the properties: the driver that the table belongs to
+``sluice.keys.<connector>``        in the properties: the columns by which its changes find rows
 ``sluice.schema``                  in the properties: the columns as Connect's types, which say more than Iceberg's
 =================================  =========================================================================
 

@@ -385,7 +385,7 @@ def test_a_large_table_is_read_in_pieces_by_several_sessions(captured: Database)
         poll_until(task, lambda: len(task.records) > 1000)
         state = {key for key in dict(offsets.items()[0][1]) if key.startswith("incremental_snapshot")}
         assert {"incremental_snapshot_collections", "incremental_snapshot_maximum_key"} <= state
-        assert len(task.task._capture.snapshot._works) == 3
+        assert task.task._capture.snapshot.piece_count == 3
         poll_until(task, lambda: has_ended(task.records))
         read = rows_read(task.records, "u")
         assert (len(read), len(set(read))) == (60_000, 60_000)

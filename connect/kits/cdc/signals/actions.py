@@ -136,7 +136,10 @@ def _execution(data: Mapping[str, Any]) -> ExecuteSnapshot:
     surrogate = data.get("surrogate-key") or ""
     if not isinstance(surrogate, str):
         raise ConnectError(f"surrogate-key must be the name of a column, but is {excerpt(surrogate)}")
-    return ExecuteSnapshot(tables, _kind(data), _conditions(data, tables), surrogate.strip())
+    kind = _kind(data)
+    if kind == BLOCKING and surrogate.strip():
+        raise ConnectError("surrogate-key is for incremental snapshots: leave it out, a blocking one needs no key.")
+    return ExecuteSnapshot(tables, kind, _conditions(data, tables), surrogate.strip())
 
 
 def _kind(data: Mapping[str, Any], only: str | None = None) -> SnapshotKind:

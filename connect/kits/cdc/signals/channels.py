@@ -77,6 +77,23 @@ class SignalOptions(Config):
     incremental_snapshot_chunk_size: int = option(
         default=1024, importance=MEDIUM, validator=at_least(1), doc="Rows that an incremental snapshot reads at once."
     )
+    incremental_snapshot_watermarking_strategy: Literal["insert_insert", "insert_delete"] = option(
+        default="insert_insert",
+        importance=LOW,
+        ignore_case=True,
+        doc="Without effect: no watermarks are written to the signal table, since the database itself tells which "
+        "changes a chunk has.",
+    )
+    incremental_snapshot_allow_schema_changes: bool = option(
+        default=False,
+        importance=LOW,
+        doc="Without effect: tables may always be altered meanwhile, and each chunk has the columns of its time.",
+    )
+    read_only: bool = option(
+        default=False,
+        importance=LOW,
+        doc="Without effect: snapshots and signals never write to the database.",
+    )
 
     def check(self) -> Iterable[ConfigError]:
         """Require the brokers of the channel kafka."""

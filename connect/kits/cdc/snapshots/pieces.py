@@ -29,10 +29,14 @@ __all__ = ["MarkedRow", "Piece", "PieceRows", "Progress"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A table, or a range of its keys. Without a ``collection`` the rows have no order, and no progress is kept."""
+    """A table, or a range of its keys. Without a ``collection`` the rows have no order, and no progress is kept.
+
+    ``condition`` is that of rows without an order, which are read again as a whole.
+    """
 
     table: str
     collection: Collection | None
+    condition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,12 @@ class Progress:
         """Whether all rows were taken."""
         return not self._open
 
+    def pieces_read(self, table: str | None = None) -> int:
+        """Return how many pieces were read whole, of a table or of all."""
+        return sum(
+            number not in self._open and table in (None, piece.table) for number, piece in enumerate(self._pieces)
+        )
+
     def is_table_read(self, table: str) -> bool:
         """Return whether a table was read whole."""
         return not self._unread[table]
@@ -109,14 +119,24 @@ class Progress:
 
     def state(self) -> IncrementalState | None:
         """Return what is left, after the rows to be sent; ``None`` if that cannot be told, or is nothing."""
-        holding = {held.piece for held in self._held.values()}
-        if self._last is not None:
-            holding.add(self._last.piece)
-        left = [number for number in range(len(self._pieces)) if number in self._open or number in holding]
+        left = self._left()
         collections = [collection for number in left if (collection := self._collections[number]) is not None]
         if not left or len(collections) < len(left):
             return None
         return IncrementalState(tuple(collections), "initial-snapshot")
+
+    def left(self) -> list[Collection]:
+        """Return what is left, after the rows to be sent; tables whose rows have no order as a whole."""
+        return [self._collections[number] or self._whole(number) for number in self._left()]
+
+    def _left(self) -> list[int]:
+        holding = {held.piece for held in self._held.values()}
+        if self._last is not None:
+            holding.add(self._last.piece)
+        return [number for number in range(len(self._pieces)) if number in self._open or number in holding]
+
+    def _whole(self, number: int) -> Collection:
+        return Collection(self._pieces[number].table, self._pieces[number].condition)
 
     def _table_read(self, table: str) -> list[MarkedRow]:
         """Return the last row of the table before, whose marker is known now; hold that of this one."""

@@ -13,7 +13,7 @@ from connect.kits.cdc.snapshots.pieces import PieceRows
 
 __all__ = ["PieceReader", "SnapshotReaders"]
 
-_MOST_ROWS: Final = 1000
+MOST_ROWS: Final = 1000
 _MOST_BYTES: Final = 1 << 20
 _WAITING_PER_THREAD: Final = 2
 _LOOK_S: Final = 0.2
@@ -38,14 +38,20 @@ class SnapshotReaders:
     """Reads pieces in threads. The reader that ``open_reader`` makes is used by one of them alone.
 
     ``wake`` is called when there is something to take. At most two batches of a megabyte, or of one row that is larger,
-    wait for each thread.
+    wait for each thread. ``rows`` is the most that are taken at once.
     """
 
     def __init__(
-        self, pieces: int, open_reader: Callable[[], PieceReader], threads: int, wake: Callable[[], None]
+        self,
+        pieces: int,
+        open_reader: Callable[[], PieceReader],
+        threads: int,
+        wake: Callable[[], None],
+        rows: int = MOST_ROWS,
     ) -> None:
         self._open_reader = open_reader
         self._wake = wake
+        self._rows = min(rows, MOST_ROWS)
         self._work: queue.SimpleQueue[int] = queue.SimpleQueue()
         for piece in range(pieces):
             self._work.put(piece)
@@ -104,7 +110,7 @@ class SnapshotReaders:
         for row in reader.read(piece):
             rows.append(row)
             size += _size(row[0])
-            if len(rows) >= _MOST_ROWS or size >= _MOST_BYTES:
+            if len(rows) >= self._rows or size >= _MOST_BYTES:
                 if not self._put(PieceRows(piece, rows, is_last=False)):
                     return
                 rows, size = [], 0

@@ -214,3 +214,15 @@ def test_whole_numbers_become_floats_where_tables_are_rewritten() -> None:
     assert rewritten_columns(table, grown) == wider
     for compatibility, conflict in [("NONE", "fail"), ("FULL", "rewrite"), ("FORWARD", "rewrite")]:
         assert rewritten_columns(table, Evolution.of(compatibility, conflict).grown(table, seen)) == {}
+
+
+def test_decimals_get_more_digits_where_the_table_format_can_widen_them() -> None:
+    few, many = (decimal_schema(2, optional=True, parameters={"connect.decimal.precision": d}) for d in ("5", "9"))
+    table, wider = Schema.struct({"price": few}), Schema.struct({"price": many})
+    assert widen(table, wider) == wider
+    assert widen(wider, table) == wider
+    assert Evolution().grown(table, wider) == wider
+    kept = Evolution(unwidened=frozenset({(Type.BYTES, Type.BYTES)}))
+    assert kept.grown(table, wider) == table
+    with pytest.raises(SchemaError, match="price"):
+        widen(table, Schema.struct({"price": decimal_schema(3, optional=True)}))

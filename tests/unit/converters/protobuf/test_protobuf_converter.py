@@ -303,6 +303,7 @@ def test_maps_enums_and_proto2(converter: Make, memory: MemoryRegistry) -> None:
     latest = converter(auto_register_schemas="false", use_latest_version="true")
     assert latest.from_connect("t", schema, value) == b"\0\0\0\0\x01" + bytes.fromhex("000800180222050a01611002")
     assert read(converter, memory, text, "0008001802", int_for_enums="true").value["k"] == 2
+    assert read(converter, memory, text, "0008001802", optional_for_proto2="false").value["b"] == ""
 
 
 def test_unknown_numbers_of_enums_are_kept(converter: Make, memory: MemoryRegistry) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.incremental import Chunk, ChunkRow, IncrementalSnapshots
-from connect.kits.cdc.incremental_state import Collection, IncrementalState
+from connect.kits.cdc.incremental_state import BlockingRequest, Collection, IncrementalState
 from connect.kits.cdc.notifications import Notification, SnapshotNotifications
 
 SCHEMA: Any = None
@@ -204,6 +204,8 @@ def test_notifications_tell_the_course() -> None:
         "data_collections": "t",
         "last_processed_key": "3",
         "maximum_key": "4",
+        "rows_scanned": "3",
+        "chunk_index": "1",
         "connector_name": "srv",
     }
     assert (told[4].additional_data["total_rows_scanned"], told[4].additional_data["status"]) == ("4", "SUCCEEDED")
@@ -335,3 +337,19 @@ def test_rows_wait_until_the_stream_has_passed_what_they_see() -> None:
     consumer.stream()
     consumer.look()
     assert (consumer.read, consumer.state) == ([1, 2], {1: 3, 2: 0})
+
+
+def test_blocking_snapshots_are_kept_in_offsets_until_nothing_is_left_of_them() -> None:
+    database = Database({1: 1})
+    snapshots, _, _ = started(database)
+    range_of_keys = Collection("t", "n > 3", after=(1, "a"), until=(9, "z"))
+    snapshots.ask_blocking("s1", [Collection("u"), Collection("t", "n > 3")])
+    snapshots.ask_blocking("s2", [Collection("v")])
+    snapshots.leave_of_blocking([range_of_keys])
+    kept = IncrementalState.of(snapshots.state.to_offset())
+    assert kept.blocking == (BlockingRequest("s1", (range_of_keys,)), BlockingRequest("s2", (Collection("v"),)))
+    assert not kept.is_running
+    snapshots.leave_of_blocking([])
+    assert snapshots.blocking == BlockingRequest("s2", (Collection("v"),))
+    snapshots.leave_of_blocking([])
+    assert (snapshots.blocking, snapshots.state.to_offset()) == (None, {})

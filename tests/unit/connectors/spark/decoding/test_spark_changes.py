@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from connect.data import Schema, SinkBatch, SinkRecord
-from connectors.spark.decoding.changes import CHANGE_COLUMN, ChangePlan
-from connectors.spark.sink.tables.upsert import key_columns, merge_statement, without_change
+from connectors.spark.decoding.changes import CHANGE_COLUMN, ChangePlan, key_columns
+from connectors.spark.sink.tables.upsert import (
+    keys_text,
+    merge_statement,
+    parse_keys,
+    with_change,
+    with_key_of,
+    without_change,
+)
 
 
 def changes(
@@ -159,3 +166,26 @@ def test_rows_without_a_schema_have_none_whatever_the_schema_of_the_key() -> Non
     _, _, _, deletes = changes(plan, ("a", None), key_schema=Schema.string(optional=True))
     assert deletes is not None
     assert without_change(deletes) == Schema.struct({"id": Schema.string(optional=True)})
+
+
+def test_a_change_with_another_key_than_the_tables_is_a_bad_record() -> None:
+    (batch,) = SinkBatch.from_records([SinkRecord("t", {"id": 1}, None, {"id": 1, "part": 2}, None, 0, 0)])
+    refused: list[str] = []
+    assert ChangePlan().rows(batch, lambda _, error: refused.append(str(error)), ("id",)) == (None, 0)
+    assert refused[0].startswith("the key of the change is id, part, but the rows of the table are found by id. ")
+
+
+def test_a_table_keeps_its_key_when_changes_with_another_one_are_surveyed() -> None:
+    table = Schema.struct({"id": Schema.int32(optional=True), "part": Schema.int32(optional=True)})
+    known, seen = with_change(table, None, ("id",)), with_change(table, None, ("id", "part"))
+    assert (key_columns(known), key_columns(seen)) == (("id",), ("id", "part"))
+    assert key_columns(with_key_of(known, seen)) == ("id",)
+    assert with_key_of(with_change(table, None), seen) is seen
+    assert key_columns(with_change(table, None, ("gone",))) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"), [(None, ()), (keys_text(("a", "b")), ("a", "b")), ("[1]", ()), ("{", ()), ('"a"', ())]
+)
+def test_what_a_table_has_noted_of_its_key(text: str | None, keys: tuple[str, ...]) -> None:
+    assert parse_keys(text) == keys

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from connect.converter import Converter
 from connect.data import Schema
 from connect.data.arrow import to_array
-from connectors.spark.decoding.column_reader import UncertainReadingError
+from connectors.spark.decoding.column_reader import Reading, UncertainReadingError
 from connectors.spark.decoding.columns import column_reader
 from connectors.spark.decoding.inference import as_row, infer_rows, prune
 from converters.byte_array import ByteArrayConverter
@@ -30,17 +31,28 @@ ENVELOPED = JsonConverter.configured({})
 STRING = StringConverter.configured({})
 
 
+def one_reading(converter: Converter[Any]) -> Callable[[Any, Schema | None], Reading]:
+    """The reader that replaces a converter, where its values are one column."""
+    reader = column_reader(converter)
+    assert reader is not None
+
+    def read(array: Any, table: Schema | None) -> Reading:
+        (reading,) = reader("t", array, table)
+        return reading
+
+    return read
+
+
 def binary(values: list[bytes]) -> Any:
     return pa.array(values, pa.binary())
 
 
-READ_JSON = column_reader(JSON)
-READ_ENVELOPES = column_reader(ENVELOPED)
-READ_TEXT = column_reader(STRING)
+READ_JSON = one_reading(JSON)
+READ_ENVELOPES = one_reading(ENVELOPED)
+READ_TEXT = one_reading(STRING)
 
 
 def read_json(texts: list[bytes], table: Schema | None = None) -> tuple[list[Any], Schema | None, frozenset[str]]:
-    assert READ_JSON is not None
     reading = READ_JSON(binary(texts), table)
     return list(reading.column.values()), reading.column.schema, reading.untyped
 
@@ -140,7 +152,6 @@ def test_whole_numbers_in_a_column_of_floats_are_floats() -> None:
 
 @given(st.lists(st.binary(max_size=6) | st.text(max_size=6).map(str.encode), min_size=1, max_size=5))
 def test_text_read_by_column_is_text_read_by_the_converter(data: list[bytes]) -> None:
-    assert READ_TEXT is not None
     expected = [STRING.to_connect("t", item) for item in data]
     try:
         column = READ_TEXT(binary(data), None).column
@@ -151,8 +162,7 @@ def test_text_read_by_column_is_text_read_by_the_converter(data: list[bytes]) ->
 
 
 def test_bytes_are_what_they_are() -> None:
-    reader = column_reader(ByteArrayConverter.configured({}))
-    assert reader is not None
+    reader = one_reading(ByteArrayConverter.configured({}))
     assert list(reader(binary([b"\x00", b""]), None).column.values()) == [b"\x00", b""]
 
 
@@ -209,7 +219,6 @@ def test_envelopes_read_by_column_are_read_as_by_the_converter(
 ) -> None:
     if field is not None:
         rows = [*rows, {**rows[0], field: value}]
-    assert READ_ENVELOPES is not None
     try:
         column = READ_ENVELOPES(binary([enveloped(row) for row in rows]), None).column
     except UncertainReadingError:
@@ -220,7 +229,6 @@ def test_envelopes_read_by_column_are_read_as_by_the_converter(
 
 
 def test_plain_envelopes_are_read_by_column() -> None:
-    assert READ_ENVELOPES is not None
     texts = [enveloped({"id": 1, "inner": {"x": 5}}), enveloped({"id": 2, "price": 3, "unknown": "x"})]
     column = READ_ENVELOPES(binary(texts), None).column
     assert [row["id"] for row in column] == [1, 2]
@@ -246,7 +254,6 @@ def test_plain_envelopes_are_read_by_column() -> None:
     ],
 )
 def test_an_envelope_out_of_the_ordinary_is_left_to_the_converter(text: bytes) -> None:
-    assert READ_ENVELOPES is not None
     with pytest.raises(UncertainReadingError):
         READ_ENVELOPES(binary([enveloped({"id": 0}), text]), None)
 
@@ -266,7 +273,6 @@ def test_an_envelope_out_of_the_ordinary_is_left_to_the_converter(text: bytes) -
     ],
 )
 def test_schemas_whose_values_are_read_in_a_way_of_their_own_are_left_to_the_converter(schema: object) -> None:
-    assert READ_ENVELOPES is not None
     with pytest.raises(UncertainReadingError):
         READ_ENVELOPES(binary([enveloped({"a": 1}, schema)]), None)
 
@@ -282,7 +288,6 @@ def test_the_prefix_of_an_envelope_is_looked_for_in_linear_time(form: str) -> No
     """However often the word stands in the message."""
 
     def seconds(size: int) -> float:
-        assert READ_ENVELOPES is not None
         array = binary([form.format(",".join(['{"payload":1}'] * size)).encode()])
         start = time.process_time()
         with pytest.raises(UncertainReadingError):

@@ -1,0 +1,108 @@
+"""What executors make of Avro: the same rows and the same rejections whether messages are read by column or by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from connect.data import Schema, ValueColumn
+from connectors.spark.decoding.decoder import Mode
+from converters.avro import AvroConverter, AvroConverterConfig
+from equipment.fakes.schema_registry import MemoryRegistry, serving
+from unit.connectors.spark.decoding.test_spark_decode import decode, raw
+
+FIRST = Schema.struct({"id": Schema.int64(), "name": Schema.string(optional=True)}, name="Row")
+SECOND = Schema.struct({"id": Schema.int64(), "name": Schema.string(optional=True), "x": Schema.float64()}, name="Row")
+TABLE = Schema.struct(
+    {
+        "id": Schema.int64(optional=True),
+        "name": Schema.string(optional=True),
+        "x": Schema.float64(optional=True),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[str]:
+    with serving(MemoryRegistry()) as memory:
+        yield memory.url
+
+
+@pytest.fixture
+def props(registry: str) -> dict[str, str]:
+    converter = "converters.avro.AvroConverter"
+    return {"value.converter": converter, "value.converter.schema.registry.url": registry}
+
+
+def rows(first: int, count: int, **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"id": number, "name": None if number % 3 else f"é{number}", **more} for number in range(first, first + count)
+    ]
+
+
+@pytest.fixture
+def converter(registry: str) -> Iterator[AvroConverter]:
+    made = AvroConverter(AvroConverterConfig(schema_registry_url=(registry,)))
+    yield made
+    made.close()
+
+
+def both_ways(props: dict[str, str], messages: list[Any], **plan: Any) -> tuple[list[dict[str, Any]], Any]:
+    """The rows and the report, which reading by row and by column agree on."""
+    found, report = decode(props, [raw(messages, 1000)], TABLE, **plan)
+    expected, by_row = decode(props, [raw(messages, 1000)], TABLE, by_row=True, **plan)
+    assert found == expected
+    assert report.rejections == by_row.rejections
+    assert (report.grown, report.written, report.ignored) == (by_row.grown, by_row.written, by_row.ignored)
+    return found, report
+
+
+def test_schemas_that_follow_each_other_are_rows_of_one_table(props: dict[str, str], converter: AvroConverter) -> None:
+    parts = [(FIRST, rows(0, 200)), (SECOND, rows(200, 300, x=0.5)), (FIRST, rows(500, 100))]
+    messages = [
+        message
+        for schema, values in parts
+        for message in converter.from_connect_column("t", ValueColumn(values, schema))
+    ]
+    found, _ = both_ways(props, messages)
+    assert found == [{"x": None, **row} for _, values in parts for row in values]
+
+
+def test_schemas_that_alternate_are_rows_of_one_table(props: dict[str, str], converter: AvroConverter) -> None:
+    messages = [
+        converter.from_connect("t", SECOND if "x" in row else FIRST, row)
+        for pair in zip(rows(0, 100), rows(100, 100, x=1.5), strict=True)
+        for row in pair
+    ]
+    found, _ = both_ways(props, messages)
+    assert [row["id"] for row in found] == [
+        number for pair in zip(range(100), range(100, 200), strict=True) for number in pair
+    ]
+
+
+def test_bad_messages_are_named_one_by_one(props: dict[str, str], converter: AvroConverter) -> None:
+    messages = list(converter.from_connect_column("t", ValueColumn(rows(0, 300), FIRST)))
+    cut, other = messages[7], messages[200]
+    assert cut is not None
+    assert other is not None
+    messages[7], messages[200], messages[201] = cut[:-1] + b"\x00\x00", b"\x01" + other[1:], b""
+    found, report = both_ways(props, messages, mode=Mode.FINAL)
+    assert [row["id"] for row in found] == [number for number in range(300) if number not in (7, 200, 201)]
+    assert [rejection.offset for rejection in report.rejections] == [1007, 1200, 1201]
+
+
+@pytest.mark.parametrize("null_values", ["fail", "ignore", "write"])
+def test_a_null_in_a_message_is_a_record_without_a_value(
+    props: dict[str, str], converter: AvroConverter, registry: str, null_values: str
+) -> None:
+    """Other writers than Connect may write a null as a member of a union."""
+    optional = FIRST.as_optional()
+    messages = list(converter.from_connect_column("t", ValueColumn(rows(0, 100), optional)))
+    first = messages[0]
+    assert first is not None
+    messages[50] = first[:5] + b"\x00"
+    found, report = both_ways(props, messages, mode=Mode.FINAL, null_values=null_values)
+    assert len(found) == (100 if null_values == "write" else 99)
+    assert [rejection.offset for rejection in report.rejections] == ([1050] if null_values == "fail" else [])
