@@ -169,7 +169,7 @@ def test_a_sink_loses_nothing(
         worker.kill()
         worker.start()
     wait_until("all are there", lambda: len(set(subscriber.payloads)) == sent, 180)
-    assert worker.terminate() == 0
+    worker.close()
     found = [int(payload) for payload in subscriber.payloads]
     subscriber.close()
     assert set(found) == set(range(sent))
