@@ -99,6 +99,7 @@ def listening(standalone: MakeWorker, topic: str, connector: str, port: int) -> 
     return worker.start()
 
 
+@pytest.mark.thorough
 def test_relp_loses_nothing_though_workers_are_killed(
     standalone: MakeWorker, bootstrap: str, topic: str, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_relp_loses_nothing_though_workers_are_killed(
         sent = flow.count
         wait_until("all are there", lambda: len(set(numbers(bootstrap, topic))) == sent, 120)
     finally:
+        print(f"{len(set(numbers(bootstrap, topic)))} of {flow.count} are there")
         daemon.close()
     found = numbers(bootstrap, topic)
     assert set(found) == set(range(sent))
