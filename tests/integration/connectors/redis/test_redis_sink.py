@@ -219,7 +219,7 @@ def test_a_full_server_is_tried_again(redis: RedisServer, client: Redis) -> None
 
 def test_replicas_that_are_missing_are_waited_for(redis: RedisServer, client: Redis) -> None:
     given = records([{"a": 1}])
-    for multiexec, times in (("true", 1), ("false", 2)):
+    for multiexec in ("true", "false"):
         client.flushall()
         client.config_set("repl-diskless-sync-delay", "0")
         run = run_of(redis, given, redis_wait_replicas="1", redis_wait_timeout="20", redis_multiexec=multiexec)
@@ -232,7 +232,9 @@ def test_replicas_that_are_missing_are_waited_for(redis: RedisServer, client: Re
             replica.thaw()
             run.put(1)
         run.stop()
-        assert client.xlen("orders") == times
+        # At least once, each attempt adds an entry until the replica answers in time.
+        entries = client.xlen("orders")
+        assert entries == 1 if multiexec == "true" else entries >= 2
 
 
 def test_passwords_and_databases(tmp_path: Path) -> None:
