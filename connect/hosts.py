@@ -208,6 +208,11 @@ class HostsConfig(Config):
         """The rules made from these options."""
         return HostRules.of(self.http_allowed_hosts, self.http_denied_hosts)
 
+    def props_for_tasks(self) -> dict[str, str | None]:
+        """Return the properties as given, without the rules: the worker that runs a task adds its own."""
+        ruled = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
+        return {key: value for key, value in self.originals.items() if key not in ruled}
+
 
 def _rules(items: Iterable[str]) -> _Rules:
     names, networks = [], []

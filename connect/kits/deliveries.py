@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
 from connect.data import SinkRecord, TopicPartition
+from connect.errors import ConnectError, DataError
+from connect.sink import SinkTaskContext
 
-__all__ = ["Inbox", "Position", "Unconfirmed", "Unsettled", "position_of"]
+__all__ = ["Inbox", "Position", "Unconfirmed", "Unsettled", "give_up", "position_of"]
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -27,6 +29,14 @@ Position: TypeAlias = tuple[str, int, int]
 def position_of(record: SinkRecord) -> Position:
     """Return where a record is on its topic."""
     return record.original_topic, record.original_partition, record.original_offset
+
+
+def give_up(context: SinkTaskContext, record: SinkRecord, error: DataError, what: str = "sent") -> None:
+    """Report a record that cannot be ``what``, such as sent; without a reporter raise, which fails the task."""
+    if (reporter := context.errant_record_reporter) is None:
+        place = f"offset {record.original_offset} of {record.original_topic}-{record.original_partition}"
+        raise ConnectError(f"The record at {place} cannot be {what}: {error}") from error
+    reporter.report(record, error)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,6 @@ import orjson
 
 from connect.data import Offset, SourceBatch, SourceRecord
 from connect.errors import ConnectError, RetriableError
-from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
 from connect.internals.crash import crash_point
 from connect.kits.http.client import HttpClient
 from connect.kits.http.messages import NoAnswerError, Request, Response, TooLargeError
@@ -228,11 +227,7 @@ class ElasticsearchSourceConnector(SourceConnector[CheckedSourceConfig]):
         """Return tasks that share the indexes; none as long as there are no indexes."""
         found = self._monitor.names() if self._monitor is not None else ()
         names = tuple(dict.fromkeys((*self.config.names, *found)))
-        own = {
-            key: value
-            for key, value in self.config.originals.items()
-            if key not in (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
-        }
+        own = self.config.props_for_tasks()
         count = min(max_tasks, len(names))
         return [{**own, "task.indexes": ",".join(names[number::count])} for number in range(count)]
 

@@ -23,7 +23,6 @@ from connectors.http.exchange import body_excerpt
 from connectors.http.lanes import Lanes
 from connectors.http.sink_config import HttpSinkConfig
 from connectors.http.sink_requests import Job, Position, Refused, SinkRequests, position_of
-from connectors.http.source import own_props
 
 __all__ = ["HttpSinkConnector", "HttpSinkTask"]
 
@@ -255,7 +254,7 @@ class HttpSinkConnector(SinkConnector[HttpSinkConfig]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """Return the connector's own configuration for each task."""
-        return [own_props(self.config.originals)] * max_tasks
+        return [self.config.props_for_tasks()] * max_tasks
 
     @classmethod
     def alter_offsets(cls, config: HttpSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from connect.data import Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
-from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
 from connect.kits.http.client import HttpClient
 from connect.kits.http.messages import NoAnswerError, Response, TimedOutError
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
@@ -26,7 +25,7 @@ from connectors.http.steps import Ask, Malformed, Outcome, Publish, Rest, Steps,
 if TYPE_CHECKING:
     from connect.kits.http.transport import Stream
 
-__all__ = ["HttpSourceConnector", "HttpSourceTask", "own_props"]
+__all__ = ["HttpSourceConnector", "HttpSourceTask"]
 
 _LONGEST_WAIT: Final = 1.0
 """Seconds after which a poll gives way to commits."""
@@ -263,7 +262,7 @@ class HttpSourceConnector(SourceConnector[HttpSourceConfig]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
         """Return one task: a list has a single order."""
-        return [own_props(self.config.originals)]
+        return [self.config.props_for_tasks()]
 
     def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:
         """Return the list up to its current end: ranges of its pages where the server reports a total, else one split.
@@ -306,8 +305,3 @@ def _partition(url: str) -> dict[str, str]:
     address, _, _ = url.partition("?")
     scheme, _, rest = address.partition("://")
     return {"url": f"{scheme}://{rest.partition('/')[0]}", "list": fingerprint(address)}
-
-
-def own_props(originals: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the properties for a task; each worker adds its own rules for hosts."""
-    return {key: value for key, value in originals.items() if key not in (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)}

@@ -235,10 +235,12 @@ class ConnectionConfig(HostsConfig):
         return client_context(self._store_props, "") if self.servers[0].is_encrypted else None
 
     def task_props(self, count: int) -> Iterator[Mapping[str, str | None]]:
-        """Yield the configuration of each task, which differ in their client ids."""
+        """Yield the configuration of each task: they differ in their client ids, and each worker adds its own rules for
+        hosts.
+        """
         for number in range(count):
             client_id = self.client_id if count == 1 else f"{self.client_id}-{number}"
-            yield {**self.originals, "mqtt.client.id": client_id}
+            yield {**self.props_for_tasks(), "mqtt.client.id": client_id}
 
     @property
     def _store_props(self) -> dict[str, str]:

@@ -23,9 +23,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.data import SinkBatch, SinkRecord, TopicPartition
-from connect.errors import ConnectError, DataError, RetriableError
-from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
-from connect.kits.deliveries import Unconfirmed, position_of
+from connect.errors import DataError, RetriableError
+from connect.kits.deliveries import Unconfirmed, give_up, position_of
 from connect.sink import SinkConnector, SinkTask
 from connectors.mqtt.sink_config import MqttSinkConfig
 from connectors.mqtt.topics import topic_problem
@@ -75,7 +74,7 @@ class MqttSinkTask(SinkTask[MqttSinkConfig]):
             self._publish(session, record, topic, payload)
         # Last, so that a record that fails the task does not prevent the others from being sent.
         for record, refusal in refused:
-            self._give_up(record, refusal)
+            give_up(self.context, record, refusal)
             self._unconfirmed.taken.add(position_of(record))
         self._unconfirmed.taken.clear()
 
@@ -106,7 +105,7 @@ class MqttSinkTask(SinkTask[MqttSinkConfig]):
             )
         except ValueError as error:
             self._unconfirmed.forget(position_of(record))
-            self._give_up(record, DataError(f"The library cannot publish it: {error}."))
+            give_up(self.context, record, DataError(f"The library cannot publish it: {error}."))
             return
         self._under_way[info.mid] = record
         if info.mid in self._early:
@@ -198,7 +197,7 @@ class MqttSinkTask(SinkTask[MqttSinkConfig]):
             return
         self._unconfirmed.forget(position)
         if code is not None and code.is_failure:
-            self._give_up(record, DataError(f"The MQTT server refuses it: {code.getName()}."))
+            give_up(self.context, record, DataError(f"The MQTT server refuses it: {code.getName()}."))
 
     def _topic(self, record: SinkRecord) -> str:
         topic = self.config.mqtt_topic_template
@@ -209,13 +208,6 @@ class MqttSinkTask(SinkTask[MqttSinkConfig]):
         if problem := topic_problem(topic):
             raise DataError(f"{topic[:80]!r} cannot be the topic of a message: {problem}.")
         return topic
-
-    def _give_up(self, record: SinkRecord, reason: DataError) -> None:
-        reporter = self.context.errant_record_reporter
-        if reporter is None:
-            place = f"offset {record.original_offset} of {record.original_topic}-{record.original_partition}"
-            raise ConnectError(f"The record at {place} cannot be sent: {reason}") from reason
-        reporter.report(record, reason)
 
 
 def _payload(value: Any) -> bytes:
@@ -255,13 +247,8 @@ class MqttSinkConnector(SinkConnector[MqttSinkConfig]):
     watches = False
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
-        """Return the connector's own configuration with a client id for each task; each worker adds its own rules for
-        hosts."""
-        ruled = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
-        return [
-            {key: value for key, value in props.items() if key not in ruled}
-            for props in self.config.task_props(max_tasks)
-        ]
+        """Return the connector's own configuration with a client id for each task."""
+        return list(self.config.task_props(max_tasks))
 
     @classmethod
     def alter_offsets(cls, config: MqttSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from connect.data import Header, Headers, Schema, SourceRecord
 from connect.errors import ConnectError, DataError, RetriableError
-from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
 from connect.kits.deliveries import Inbox, Unsettled
 from connect.measurement import Measurement
 from connect.source import SourceConnector, SourceTask
@@ -300,16 +299,14 @@ class MqttSourceConnector(SourceConnector[MqttSourceConfig]):
     watches = False
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
-        """Divide the topics among the tasks, or have the server divide the messages; each worker adds its own rules
-        for hosts."""
+        """Divide the topics among the tasks, or have the server divide the messages."""
         config, topics = self.config, self.config.mqtt_topics
         if config.mqtt_consumer_mode is ConsumerMode.SHARED:
             shared = [shared_filter(each, config.share_group) for each in topics]
             shares = [shared] * max_tasks
         else:
             shares = [list(topics[number::max_tasks]) for number in range(min(max_tasks, len(topics)))]
-        ruled = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
         return [
-            {**{key: value for key, value in props.items() if key not in ruled}, "mqtt.topics": ",".join(share)}
+            {**props, "mqtt.topics": ",".join(share)}
             for props, share in zip(config.task_props(len(shares)), shares, strict=True)
         ]

@@ -21,9 +21,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from connect.data import SinkBatch, SinkRecord, TopicPartition
-from connect.errors import ConnectError, DataError, RetriableError
-from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
-from connect.kits.deliveries import Position, Unconfirmed, position_of
+from connect.errors import DataError, RetriableError
+from connect.kits.deliveries import Position, Unconfirmed, give_up, position_of
 from connect.sink import SinkConnector, SinkTask
 from connectors.rabbitmq.messages import Message, MessageMaker
 from connectors.rabbitmq.publisher import Fate, Outcome, Publisher
@@ -78,7 +77,7 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
             self._send(chunk)
         # Last, so that a record that fails the task does not prevent the others from being sent.
         for record, refusal in refused:
-            self._give_up(record, refusal)
+            give_up(self.context, record, refusal)
             self._unconfirmed.taken.add(position_of(record))
         self._unconfirmed.taken.clear()
 
@@ -193,7 +192,7 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
         if getattr(publisher.channel_end, "reply_code", None) == _PRECONDITION_FAILED:
             record = self._unconfirmed.messages[position].record
             self._unconfirmed.forget(position)
-            self._give_up(record, DataError(f"RabbitMQ does not take it: {publisher.channel_end}."))
+            give_up(self.context, record, DataError(f"RabbitMQ does not take it: {publisher.channel_end}."))
         failure = publisher.failure
         if failure is not None and not isinstance(failure, RetriableError):
             raise failure
@@ -234,14 +233,7 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
             reason = f"No queue takes it ({where}): {outcome.reason}. Bind a queue, or set rabbitmq.mandatory=false."
         else:
             reason = f"RabbitMQ did not accept it in {message.tries + 1} attempts: its queue may be full."
-        self._give_up(message.record, DataError(reason))
-
-    def _give_up(self, record: SinkRecord, reason: DataError) -> None:
-        reporter = self.context.errant_record_reporter
-        if reporter is None:
-            place = f"offset {record.original_offset} of {record.original_topic}-{record.original_partition}"
-            raise ConnectError(f"The record at {place} cannot be sent: {reason}") from reason
-        reporter.report(record, reason)
+        give_up(self.context, message.record, DataError(reason))
 
 
 class RabbitMQSinkConnector(SinkConnector[RabbitMQSinkConfig]):
@@ -252,8 +244,7 @@ class RabbitMQSinkConnector(SinkConnector[RabbitMQSinkConfig]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """Return the connector's own configuration for each task; each worker adds its own rules for hosts."""
-        ruled = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
-        return [{key: value for key, value in self.config.originals.items() if key not in ruled}] * max_tasks
+        return [self.config.props_for_tasks()] * max_tasks
 
     @classmethod
     def alter_offsets(cls, config: RabbitMQSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003

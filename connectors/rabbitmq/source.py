@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Final
 
 from connect.data import SourceBatch, SourceRecord
 from connect.errors import ConnectError, MissingError, RetriableError
-from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
 from connect.kits.deliveries import Inbox
 from connect.measurement import Measurement
 from connect.source import SourceConnector, SourceTask
@@ -199,8 +198,7 @@ class RabbitMQSourceConnector(SourceConnector[RabbitMQSourceConfig]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """Divide the queues among the tasks, or give all of them to each; each worker adds its own rules for hosts."""
-        ruled = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
-        own = {key: value for key, value in self.config.originals.items() if key not in ruled}
+        own = self.config.props_for_tasks()
         queues = self.config.rabbitmq_queue
         if self.config.rabbitmq_queue_consumer_mode is ConsumerMode.SHARED:
             return [own] * max_tasks

@@ -22,7 +22,6 @@ from typing import Any, Final
 
 from connect.data import Schema, SourceBatch, SourceRecord, ValueColumn
 from connect.errors import ConnectError, RetriableError
-from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
 from connect.measurement import Measurement
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.redis.checks import notification_problem
@@ -182,8 +181,7 @@ class RedisKeysSourceConnector(SourceConnector[RedisKeysSourceConfig]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
         """Return one task: Redis tells every listener of all changes."""
-        ruled = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
-        return [{key: value for key, value in self.config.originals.items() if key not in ruled}]
+        return [self.config.props_for_tasks()]
 
     @classmethod
     def exactly_once_support(cls, config: RedisKeysSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003

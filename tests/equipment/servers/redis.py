@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -20,6 +18,7 @@ from redis.exceptions import RedisError
 from connect.errors import ConnectError
 from equipment.ports import own_port
 from equipment.servers.packages import unpacked
+from equipment.servers.server_process import ServerProcess, die_with_parent
 from equipment.waiting import wait_until
 
 __all__ = ["PASSWORD", "RedisServer", "redis_cluster", "redis_program", "redis_server", "sentinel", "valkey_program"]
@@ -29,7 +28,6 @@ PASSWORD: Final = "t0p/s&cret"
 _VALKEY_SUITE: Final = "trixie"
 _READY_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.02
-_SET_PARENT_DEATH_SIGNAL: Final = 1
 
 
 def redis_program(name: str = "redis-server") -> tuple[str, dict[str, str]]:
@@ -52,7 +50,7 @@ def valkey_program() -> tuple[Sequence[str], dict[str, str]]:
     return (str(loader), "--library-path", str(libraries), str(root / "usr/bin/valkey-server")), dict(os.environ)
 
 
-class RedisServer:
+class RedisServer(ServerProcess):
     """A server, of Redis or Valkey, that can be killed, frozen and started again."""
 
     def __init__(self, folder: Path, *options: str, password: str | None = None, is_valkey: bool = False) -> None:
@@ -61,7 +59,6 @@ class RedisServer:
         self._is_valkey = is_valkey
         self._folder = folder
         self._options: list[str] = [*options, *(("--requirepass", password) if password else ())]
-        self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -86,41 +83,8 @@ class RedisServer:
             *("--daemonize", "no", "--save", "", "--logfile", str(self._folder / "log"), "--databases", "16"),
             *self._options,
         ]
-        self._process = subprocess.Popen(
-            command,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - only a call of the C library
-        )
+        self._run(command, environ)
         self._wait_until_ready()
-
-    def kill(self) -> None:
-        """Kill the server as ``kill -9`` does."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-    def freeze(self) -> None:
-        """Stop the server from running, without closing its connections."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let the server run again."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-
-    @contextmanager
-    def down(self) -> Iterator[None]:
-        """Kill the server for the time of a ``with`` block."""
-        self.kill()
-        try:
-            yield
-        finally:
-            self.start()
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + _READY_SECONDS
@@ -189,7 +153,7 @@ def sentinel(master: RedisServer, name: str = "mymaster") -> Iterator[int]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=_die_with_parent,  # noqa: PLW1509 - only a call of the C library
+        preexec_fn=die_with_parent,  # noqa: PLW1509 - only a call of the C library
     )
     try:
         with Redis(port=port, protocol=2) as client:
@@ -206,7 +170,3 @@ def _answers(client: Redis) -> bool:
         return bool(client.ping())
     except (RedisError, OSError):
         return False
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
