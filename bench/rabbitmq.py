@@ -37,7 +37,7 @@ def main() -> None:
         broker = stack.enter_context(EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease())
         server = stack.enter_context(rabbitmq_server())
         bench = Bench(folder, broker.bootstrap_servers, messages)
-        for queue, count in (("few", 0), ("bare", messages), ("queue", messages)):
+        for queue, count in (("few", 0), ("bare", messages), ("queue", messages), ("target", 0)):
             server.declare(queue)
             server.publish(queue, [b"%d " % number + PAYLOAD for number in range(count)])
         source = {"connector.class": "RabbitMQSource", **server.props}
@@ -56,9 +56,9 @@ def main() -> None:
         few = {**sink, "topics": "few-messages", "rabbitmq.routing.key": "few"}
         start = bench.sluice("RabbitMQSink, few", few, _BYTES, FEW)
         show(start, bare)
-        many = {**sink, "topics": "messages", "rabbitmq.routing.key": "queue"}
+        many = {**sink, "topics": "messages", "rabbitmq.routing.key": "target"}
         show(bench.sluice("RabbitMQSink", many, _BYTES), bare, start)
-        assert server.waiting("queue") == messages
+        assert server.waiting("target") == messages
 
 
 def _consumed(server: RabbitServer, queue: str, messages: int) -> None:
