@@ -17,7 +17,7 @@ ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog json_schema protobuf redis_rates rabbitmq mqtt search
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand docs docs-test clean
+.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand docs docs-test site release clean
 
 setup: $(READY)
 
@@ -181,6 +181,18 @@ docs-test: setup
 
 docs: setup
 	@$(BIN)/python docs/generate_reference.py
+
+# The documentation as pages for a browser, in build/site.
+site: setup
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python docs/site.py
+
+# What would be published, in dist/: built, checked, and installed in an empty environment by each Python that is here. It tags
+# and uploads nothing.
+release: setup
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -d dist
+	@$(BIN)/twine check --strict dist/*
+	@$(BIN)/pytest -q -n 0 -p no:schemathesis tests/integration/deployment
 
 clean:
 	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis
