@@ -17,7 +17,7 @@ ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog json_schema protobuf redis_rates rabbitmq mqtt search
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand scale docs docs-test site release clean
+.PHONY: setup demo story lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand scale docs docs-test site release clean
 
 setup: $(READY)
 
@@ -44,6 +44,10 @@ $(DEMO_READY): pyproject.toml
 
 demo: $(DEMO_READY)
 	@$(BIN)/python examples/flights/demo.py
+
+# From a database to a lake, an index, an archive and another cluster, while all that takes part is killed: four minutes.
+story: setup
+	@$(BIN)/python examples/story/story.py
 
 lint: setup
 	@$(BIN)/ruff check .
