@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, dataclass_transform
 
@@ -75,7 +75,7 @@ class Config:
         described = {value.name: value for value in describe_readings(readings, secret_keys)}
         _show(config._broken_rules(), described)
         if cls.always_checks_system and not any(value.errors for value in described.values()):
-            _show(config.system_errors(), described)
+            _show(config.check_system(), described)
         return tuple(described.values())
 
     @classmethod
@@ -111,12 +111,6 @@ class Config:
     def can_check_system(self) -> bool:
         """Return whether :meth:`check_system` asks the system of these options; by default if it is overridden."""
         return type(self).check_system is not Config.check_system
-
-    def system_errors(self) -> Iterator[ConfigError]:
-        """Yield the errors of :meth:`check_system` without secrets."""
-        secrets = self._secrets()
-        for error in self.check_system():
-            yield without_secrets(error, secrets)
 
     def warnings(self) -> Iterable[str]:
         """Yield warnings about a valid configuration, one sentence each. Override it if there are any.

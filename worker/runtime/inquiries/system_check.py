@@ -58,7 +58,7 @@ def _overdue(seconds: float) -> str:
 def _look(config: Config, found: list[ConfigError]) -> None:
     try:
         # One by one: what was found before the time is over is kept.
-        for error in config.system_errors():
+        for error in config.check_system():
             found.append(error)  # noqa: PERF402
     except Exception as error:
         found.append(ConfigRuleError(f"The connector's system could not be checked: {error}", _CLASS))

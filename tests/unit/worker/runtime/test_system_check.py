@@ -1,4 +1,4 @@
-"""A check of a connector's system: within a time, with what was found until then, and without secrets."""
+"""A check of a connector's system: within a time, with what was found until then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Checked(Config):
     released = threading.Event()
 
     def check_system(self) -> Iterator[ConfigError]:
-        yield ConfigRuleError(f"It refuses {self.password.value}.", "password")
+        yield ConfigRuleError("It refuses the password.", "password")
         self.released.wait()
 
 
@@ -28,7 +28,7 @@ class Careful(Checked):
     always_checks_system = True
 
     def check_system(self) -> Iterator[ConfigError]:
-        yield ConfigRuleError(f"It refuses {self.password.value}.", "password")
+        yield ConfigRuleError("It refuses the password.", "password")
 
 
 PROPS = {"password": "hunter2"}
@@ -40,7 +40,7 @@ def test_a_check_that_hangs_is_given_up_and_what_it_found_is_told() -> None:
     finally:
         Checked.released.set()
     refused, overdue = map(str, check.errors)
-    assert refused == "It refuses [hidden]."
+    assert refused == "It refuses the password."
     assert overdue.startswith("The connector's system did not answer within 0.2 s")
     assert check.document == {"checked": True}
 
@@ -59,6 +59,6 @@ def test_a_config_without_a_check_says_so() -> None:
 
 def test_a_config_that_always_checks_does_so_once_its_keys_are_right() -> None:
     (value,) = Careful.validate(PROPS)
-    assert value.errors == ("It refuses [hidden].",)
+    assert value.errors == ("It refuses the password.",)
     (value,) = Careful.validate({})
     assert value.errors == ('Missing required configuration "password" which has no default value.',)
