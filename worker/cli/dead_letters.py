@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from worker.cli.groups import CommandGroup
 from worker.cli.options import client_of, refusals_shown, url_option
 from worker.cli.output import columns
 from worker.cli.preview_text import record_text
@@ -25,7 +26,7 @@ _PREAMBLE: Final = "Converting byte[] to Kafka Connect data failed due to serial
 _RECORD: Final = re.compile(r"(\d{1,9}):(\d{1,18})(?:-(\d{1,18}))?")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def dlq() -> None:
     """Inspect and replay dead letters, the records in the dead letter queues of connectors."""
 

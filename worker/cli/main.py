@@ -11,11 +11,12 @@ import resource
 import signal
 import sys
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 
 import click
 
 from connect.internals.garbage_collection import importing
+from worker.cli.groups import CommandGroup
 
 __all__ = [
     "begin",
@@ -33,16 +34,18 @@ _HELP: Final = ["-h", "--help"]
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
     "apply": "worker.cli.apply.command",
-    "broker": "worker.cli.broker",
+    "broker": "worker.cli.servers.broker",
     "compact": "worker.cli.compact",
-    "connectors": "worker.cli.connectors",
+    "connectors": "worker.cli.connectors.command",
+    "context": "worker.cli.contexts",
     "dlq": "worker.cli.dead_letters",
     "doctor": "worker.cli.doctor.command",
     "init": "worker.cli.init",
+    "loggers": "worker.cli.loggers",
     "mirror": "worker.cli.mirror.command",
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
-    "registry": "worker.cli.registry",
+    "registry": "worker.cli.servers.registry",
     "run": "worker.cli.run",
     "state": "worker.cli.doctor.state",
     "status": "worker.cli.status",
@@ -52,8 +55,15 @@ _ELSEWHERE: Final = {
 }
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     """A group whose commands are imported from their modules on use."""
+
+    headings: ClassVar = {
+        "Begin": ("init", "broker", "registry", "standalone", "distributed", "mirror"),
+        "Look": ("status", "doctor", "connectors", "workers", "offsets", "dlq", "loggers"),
+        "Deploy": ("validate", "run", "apply", "compact", "context"),
+        "Administer": ("plugins", "token", "state"),
+    }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *_ELSEWHERE])
@@ -68,7 +78,15 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": _HELP})
 @click.version_option(package_name="sluice-connect", prog_name="sluice")
 def main() -> None:
-    """Kafka Connect for people who live in Python and Spark."""
+    """Kafka Connect for people who live in Python and Spark.
+
+    \b
+    Examples:
+      sluice init pipeline && cd pipeline
+      sluice status --url http://connect:8083
+      sluice connectors create orders.json --wait
+      sluice doctor --worker worker.properties
+    """
 
 
 @main.command()

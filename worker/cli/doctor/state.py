@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from worker.cli.groups import CommandGroup
+
 if TYPE_CHECKING:
     from worker.config.worker import DistributedConfig
     from worker.kafka.topics.kept_records import KeptRecord
@@ -37,7 +39,7 @@ _SECONDS: Final = 30.0
 _PRIVATE: Final = 0o600
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def state() -> None:
     """Back up and restore what a cluster keeps: configurations, offsets, states and versions."""
 
