@@ -42,6 +42,7 @@ _ELSEWHERE: Final = {
     "doctor": "worker.cli.doctor.command",
     "init": "worker.cli.init",
     "loggers": "worker.cli.loggers",
+    "migrate": "worker.cli.migrate.command",
     "mirror": "worker.cli.mirror.command",
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
@@ -61,7 +62,7 @@ class _Commands(CommandGroup):
     headings: ClassVar = {
         "Begin": ("init", "broker", "registry", "standalone", "distributed", "mirror"),
         "Look": ("status", "doctor", "connectors", "workers", "offsets", "dlq", "loggers"),
-        "Deploy": ("validate", "run", "apply", "compact", "context"),
+        "Deploy": ("validate", "run", "apply", "migrate", "compact", "context"),
         "Administer": ("plugins", "token", "state"),
     }
 
