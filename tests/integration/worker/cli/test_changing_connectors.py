@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from equipment.waiting import wait_until
@@ -47,6 +48,29 @@ def test_a_connector_is_created_changed_and_brought_back(worker: StandaloneWorke
     refused = sluice(worker, "connectors", "set", topic, "batch.size=none")
     assert refused.exit_code == 1
     assert "batch.size" in refused.output
+
+
+def test_an_edit_sends_what_was_changed_in_the_editor(
+    worker: StandaloneWorker, tmp_path: Path, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sluice(worker, "connectors", "create", written(tmp_path, topic, **{"batch.size": "7"})).exit_code == 0
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nsed -i -e s/batch.size=7/batch.size=8/ -e '$ a tasks.max=1' \"$1\"\n")
+    editor.chmod(0o755)
+    monkeypatch.setenv("EDITOR", str(editor))
+    done = sluice(worker, "connectors", "edit", topic)
+    assert done.exit_code == 0, done.output
+    config = worker.get(f"connectors/{topic}/config").json()
+    assert (config["batch.size"], config["tasks.max"], config["topic"]) == ("8", "1", topic)
+    editor.write_text("#!/bin/sh\ntrue\n")
+    assert sluice(worker, "connectors", "edit", topic).output == "Nothing was changed.\n"
+
+
+def test_names_are_completed_from_the_cluster(worker: StandaloneWorker, tmp_path: Path, topic: str) -> None:
+    assert sluice(worker, "connectors", "create", written(tmp_path, topic)).exit_code == 0
+    completion = ShellComplete(main, {}, "sluice", "_SLUICE_COMPLETE")
+    given = ["connectors", "show", "--url", worker.url()]
+    assert [item.value for item in completion.get_completions(given, topic[:-1])] == [topic]
 
 
 def versions(worker: StandaloneWorker, name: str) -> list[dict[str, object]]:
