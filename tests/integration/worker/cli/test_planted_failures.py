@@ -20,6 +20,7 @@ from worker.cli.main import main
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 MakeWorker = Callable[..., StandaloneWorker]
+PLUGINS = Path(__file__).parents[3] / "equipment" / "misbehaving_plugins"
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +92,12 @@ def test_a_topic_that_is_missing(worker: StandaloneWorker, tmp_path: Path, topic
     override = {"consumer.override.allow.auto.create.topics": "false"}
     create(worker, topic, connector__class="FileStreamSink", file=str(tmp_path / "o"), topics=topic, **override)
     assert told(worker, topic, f"Topic {topic} does not exist").exit_code == 0
+
+
+def test_a_plugin_that_hangs(standalone: MakeWorker, topic: str) -> None:
+    worker = standalone(plugin_path=str(PLUGINS), task_hang_warning_ms="1000").start()
+    create(worker, topic, connector__class="misbehaving.MisbehavingSourceConnector", does="hangs")
+    assert "misbehaving.py:" in told(worker, topic, "Start has not returned since ").output
 
 
 def test_a_broker_that_is_gone(broker_jars: tuple[Path, ...], standalone: MakeWorker, tmp_path: Path) -> None:
