@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 
 import click
 
 from connect.internals.garbage_collection import importing
+from worker.cli.groups import CommandGroup
 
 __all__ = [
     "begin",
@@ -48,16 +49,21 @@ _PARTS: Final = (
 )
 _ELSEWHERE: Final = {
     "apply": "worker.cli.apply.command",
-    "broker": "worker.cli.broker",
+    "broker": "worker.cli.servers.broker",
     "compact": "worker.cli.compact",
-    "connectors": "worker.cli.connectors",
+    "connectors": "worker.cli.connectors.command",
+    "context": "worker.cli.contexts",
     "dlq": "worker.cli.dead_letters",
+    "doctor": "worker.cli.doctor.command",
     "init": "worker.cli.init",
+    "loggers": "worker.cli.loggers",
+    "migrate": "worker.cli.migrate.command",
     "mirror": "worker.cli.mirror.command",
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
-    "registry": "worker.cli.registry",
+    "registry": "worker.cli.servers.registry",
     "run": "worker.cli.run",
+    "state": "worker.cli.doctor.state",
     "status": "worker.cli.status",
     "token": "worker.cli.token",
     "validate": "worker.cli.validate",
@@ -65,8 +71,15 @@ _ELSEWHERE: Final = {
 }
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     """A group whose commands are imported from their modules on use."""
+
+    headings: ClassVar = {
+        "Begin": ("init", "broker", "registry", "standalone", "distributed", "mirror"),
+        "Look": ("status", "doctor", "connectors", "workers", "offsets", "dlq", "loggers"),
+        "Deploy": ("validate", "run", "apply", "migrate", "compact", "context"),
+        "Administer": ("plugins", "token", "state"),
+    }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *_ELSEWHERE])
@@ -95,7 +108,15 @@ def _say_version(context: click.Context, _option: click.Parameter, asked: bool) 
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Show the versions."
 )
 def main() -> None:
-    """Kafka Connect for people who live in Python and Spark."""
+    """Kafka Connect for people who live in Python and Spark.
+
+    \b
+    Examples:
+      sluice init pipeline && cd pipeline
+      sluice status --url http://connect:8083
+      sluice connectors create orders.json --wait
+      sluice doctor --worker worker.properties
+    """
 
 
 @main.command()
