@@ -19,11 +19,11 @@ from kafka.admin import KafkaAdminClient, MemberToRemove
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from connect.errors import ConnectError, NotFoundError
-from connect.internals.kafka.auth.rights import ADMIN, Right, on_group, on_topics, remedy
+from connect.internals.kafka.auth.rights import ADMIN, CONSUMER, Right, on_group, on_topics, remedy
 from connect.internals.kafka.settings.client import ClientProperties
 from worker.kafka.clients.kafka_python import kafka_python_settings, quieten
 
-__all__ = ["delete_group", "forget_offsets", "read_offsets", "remove_members", "set_offsets"]
+__all__ = ["delete_group", "forget_offsets", "has_members", "read_offsets", "remove_members", "set_offsets"]
 
 T = TypeVar("T")
 
@@ -37,6 +37,7 @@ _MOVING: Final = (
 _FORGOTTEN: Final = (errors.NoError, errors.UnknownTopicOrPartitionError)
 _GONE: Final = (errors.NoError, errors.UnknownMemberIdError)
 _LOOK_AGAIN: Final = 0.2
+_WITHOUT_MEMBERS: Final = ("Empty", "Dead")
 
 
 def read_offsets(client: ClientProperties, group: str, timeout: float) -> dict[tuple[str, int], int]:
@@ -120,8 +121,21 @@ def remove_members(client: ClientProperties, group: str, members: Sequence[str],
     try:
         _answered(client, ask, timeout)
     except errors.KafkaError as error:
-        known = remedy(getattr(error, "errno", None) or 0, ADMIN, [on_group(group, "Read")])
-        raise ConnectError(f"Failed to remove members of consumer group {group}: {error}. {known or ''}") from error
+        text = str(error).rstrip(".")
+        known = remedy(getattr(error, "errno", None) or 0, CONSUMER, [on_group(group, "Read")])
+        reason = f"{text}. {known}" if known else text
+        raise ConnectError(f"Failed to remove members of consumer group {group}: {reason}") from error
+
+
+def has_members(client: ClientProperties, group: str, timeout: float) -> bool:
+    """Return whether a group of any protocol has members.
+
+    Raises :class:`~connect.errors.ConnectError` if the broker refuses or does not answer within ``timeout`` seconds.
+    """
+    # The description of a group would be read as that of a group of consumers.
+    with _refusals("list", group, [on_group(group, "Describe")]):
+        listed = _answered(client, lambda admin: admin.list_groups(), timeout)
+    return any(each["group_id"] == group and each.get("group_state") not in _WITHOUT_MEMBERS for each in listed)
 
 
 class _UnknownGroupError(Exception):
