@@ -27,6 +27,7 @@ from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.metrics import ReportedStatistics
+from worker.runtime.sink.predecessors import remove_predecessors
 from worker.runtime.source.producer import RestingProducer
 from worker.runtime.usage import starting_patient_threads
 from worker.security.redaction import Redaction
@@ -156,6 +157,11 @@ class Clients:
             return _consumer(self._sink_consumer_properties, self._statistics())
         with starting_patient_threads(_LATE_SECONDS):
             return _consumer(self._sink_consumer_properties, self._statistics())
+
+    def make_way(self) -> None:
+        """Remove what is left of the sink task's former consumers from its group, before it joins."""
+        own_id = roles.sink_client_id(self._props["name"], self._task)
+        remove_predecessors(self._sink_consumer_properties, own_id, self.sink_admin)
 
     def sink_admin(self) -> AdminClient:
         """Return an admin client with the login and rights of the sink's consumer, shared by the sinks of this

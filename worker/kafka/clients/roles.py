@@ -29,6 +29,7 @@ __all__ = [
     "dlq_producer_properties",
     "internal_properties",
     "keeps_order",
+    "sink_client_id",
     "sink_consumer_properties",
     "sink_group_id",
     "source_offsets_consumer_properties",
@@ -139,13 +140,18 @@ def _task_producer_properties(
     return _task_client(ClientKind.PRODUCER, {**role, _IN_FLIGHT: "1"}, worker, connector, forced)
 
 
+def sink_client_id(connector_name: str, task: int) -> str:
+    """Return the ``client.id`` of a sink task's consumer, unless the configuration has another."""
+    return f"connector-consumer-{connector_name}-{task}"
+
+
 def sink_consumer_properties(
     worker: Mapping[str, str], connector: Mapping[str, str], task: int, *, shares: bool = False
 ) -> ClientProperties:
     """Return the settings of a sink task's consumer; ``shares`` says whether the task shares its process."""
     role = _bootstrap(worker) | {
         "auto.offset.reset": "earliest",
-        "client.id": f"connector-consumer-{connector['name']}-{task}",
+        "client.id": sink_client_id(connector["name"], task),
         # Brokers answer as soon as there is a record; this is how often a consumer asks again while there is none.
         "fetch.max.wait.ms": "1000",
         "group.id": sink_group_id(connector["name"]),

@@ -1,10 +1,10 @@
 """Requests to the coordinator of a consumer group, made with kafka-python because librdkafka cannot make them.
 
-librdkafka has no request to delete some offsets (KIP-496). It has the others, but its admin client crashes the process
-when the coordinator is away: while reading offsets, with a segmentation fault as soon as the coordinator moves, because
-``rd_kafka_handle_OffsetFetch`` looks it up again in the client's group, which an admin client does not have (librdkafka
-issue 5040); with each of them, if it finds the coordinator after the request has timed out (librdkafka pull request
-5397).
+librdkafka has no requests to delete some offsets (KIP-496) and to remove members (KIP-345). It has the others, but its
+admin client crashes the process when the coordinator is away: while reading offsets, with a segmentation fault as soon
+as the coordinator moves, because ``rd_kafka_handle_OffsetFetch`` looks it up again in the client's group, which an
+admin client does not have (librdkafka issue 5040); with each of them, if it finds the coordinator after the request has
+timed out (librdkafka pull request 5397).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 from kafka import errors
-from kafka.admin import KafkaAdminClient
+from kafka.admin import KafkaAdminClient, MemberToRemove
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from connect.errors import ConnectError, NotFoundError
-from connect.internals.kafka.auth.rights import ADMIN, Right, on_group, on_topics, remedy
+from connect.internals.kafka.auth.rights import ADMIN, CONSUMER, Right, on_group, on_topics, remedy
 from connect.internals.kafka.settings.client import ClientProperties
 from worker.kafka.clients.kafka_python import kafka_python_settings, quieten
 
-__all__ = ["delete_group", "forget_offsets", "has_members", "read_offsets", "set_offsets"]
+__all__ = ["delete_group", "forget_offsets", "has_members", "read_offsets", "remove_members", "set_offsets"]
 
 T = TypeVar("T")
 
@@ -35,6 +35,7 @@ _MOVING: Final = (
 )
 # A partition that has no offset or no longer exists has nothing to delete.
 _FORGOTTEN: Final = (errors.NoError, errors.UnknownTopicOrPartitionError)
+_GONE: Final = (errors.NoError, errors.UnknownMemberIdError)
 _LOOK_AGAIN: Final = 0.2
 _WITHOUT_MEMBERS: Final = ("Empty", "Dead")
 
@@ -103,6 +104,27 @@ def delete_group(client: ClientProperties, group: str, timeout: float) -> None:
 
     with suppress(_UnknownGroupError), _refusals("reset", group, [on_group(group, "Delete")]):
         _answered(client, ask, timeout)
+
+
+def remove_members(client: ClientProperties, group: str, members: Sequence[str], timeout: float) -> None:
+    """Remove members from a group by their ids; one that is no member any more is no error.
+
+    Raises :class:`~connect.errors.ConnectError` if the broker refuses or does not answer within ``timeout`` seconds.
+    """
+    removed = [MemberToRemove(member_id=member) for member in members]
+
+    def ask(admin: KafkaAdminClient) -> None:
+        for answer in admin.remove_group_members(group, removed).values():
+            if answer not in _GONE:
+                raise answer
+
+    try:
+        _answered(client, ask, timeout)
+    except errors.KafkaError as error:
+        text = str(error).rstrip(".")
+        known = remedy(getattr(error, "errno", None) or 0, CONSUMER, [on_group(group, "Read")])
+        reason = f"{text}. {known}" if known else text
+        raise ConnectError(f"Failed to remove members of consumer group {group}: {reason}") from error
 
 
 def has_members(client: ClientProperties, group: str, timeout: float) -> bool:

@@ -94,6 +94,7 @@ class SinkLoop:
         context.encode = self._chain.encode
         self._consumer: Consumer = clients.sink_consumer()
         self._group = clients.sink_group
+        self._make_way = clients.make_way
         self._subscription = Subscription(
             self._consumer, self._group, choice, self, clients.sink_admin, is_cooperative=clients.sink_is_cooperative
         )
@@ -143,6 +144,7 @@ class SinkLoop:
     def _move(self) -> None:
         # Report before the first call, which may hang: the lag is unknown until a report.
         self._report()
+        self._make_way()
         while not self._control.is_stopping():
             if self._control.paused:
                 self._pause()
