@@ -12,7 +12,7 @@ import click
 from worker.cli.groups import CommandGroup
 
 if TYPE_CHECKING:
-    from connect.internals.plugins import PluginEntry
+    from connect.internals.plugins import PluginEntry, PluginRegistry
 
 __all__ = ["plugins"]
 
@@ -49,7 +49,7 @@ def list_plugins(plugin_path: tuple[Path, ...], kind: str | None) -> None:
     """List all plugins with kind and class, connectors first, and the version of those that are not part of Sluice.
 
     Plugins that are not part of Sluice are imported to test them: errors are shown below a plugin, and broken packages
-    at the end.
+    at the end. Java plugins, which Sluice does not run, are listed with the plugin that stands for each, if any does.
     """
     from connect.internals.plugins import PluginRegistry  # noqa: PLC0415 - only this command needs it
     from worker.cli.plugin_imports import OURS, import_errors  # noqa: PLC0415
@@ -65,6 +65,25 @@ def list_plugins(plugin_path: tuple[Path, ...], kind: str | None) -> None:
             click.echo(f"{'':<17} broken: {errors[entry]}")
     for broken in registry.broken:
         click.echo(f"{'broken':<17} {broken}")
+    for folder in plugin_path:
+        _list_java_plugins(folder, registry, kind)
+
+
+def _list_java_plugins(folder: Path, registry: PluginRegistry, kind: str | None) -> None:
+    from connect.internals.plugins import java_plugins  # noqa: PLC0415 - only this command needs it
+
+    found, broken = java_plugins(folder)
+    native = {(entry.kind, alias): entry.class_name for entry in registry.entries() for alias in entry.aliases}
+    for plugin in found:
+        if kind not in (None, plugin.type or plugin.kind.value):
+            continue
+        instead = native.get((plugin.kind, plugin.class_name))
+        stands = f"{instead} stands for it" if instead else "nothing here stands for it"
+        version = f" {plugin.version}" if plugin.version else ""
+        what = f"{plugin.type or plugin.kind.value} {plugin.class_name}{version}"
+        click.echo(f"{'java':<17} {what}: {stands}; {plugin.jar}")
+    for jar in broken:
+        click.echo(f"{'broken':<17} {jar}")
 
 
 def _kind_of(entry: PluginEntry) -> str:

@@ -334,7 +334,7 @@ def _java_hint(name: str) -> str:
     if not _JAVA_CLASS.match(name):
         return ""
     return (
-        f". Sluice runs no Java plugins, and reads no jars: if {name.rpartition('.')[2]} is one, use a plugin that "
+        f". Sluice runs no Java plugins: if {name.rpartition('.')[2]} is one, use a plugin that "
         "does the same, or write one in Python"
     )
 

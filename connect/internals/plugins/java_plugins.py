@@ -1,0 +1,121 @@
+"""Java's plugins in a folder of ``plugin.path``: which there are is read from their jars, without a JVM.
+
+Sluice does not run them. Whoever moves a cluster here wants to know which of them have a plugin that stands for them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from connect.errors import os_reason
+from connect.internals.plugins.entry import PluginKind
+from connect.internals.plugins.listing import BrokenPackage
+
+__all__ = ["JavaPlugin", "java_plugins"]
+
+_SERVICES: Final = "META-INF/services/"
+_MANIFEST: Final = "META-INF/MANIFEST.MF"
+_KINDS: Final[Mapping[str, tuple[PluginKind, str | None]]] = {
+    "org.apache.kafka.connect.source.SourceConnector": (PluginKind.CONNECTOR, "source"),
+    "org.apache.kafka.connect.sink.SinkConnector": (PluginKind.CONNECTOR, "sink"),
+    "org.apache.kafka.connect.storage.Converter": (PluginKind.CONVERTER, None),
+    "org.apache.kafka.connect.storage.HeaderConverter": (PluginKind.HEADER_CONVERTER, None),
+    "org.apache.kafka.connect.transforms.Transformation": (PluginKind.TRANSFORMATION, None),
+    "org.apache.kafka.connect.transforms.predicates.Predicate": (PluginKind.PREDICATE, None),
+    "org.apache.kafka.common.config.provider.ConfigProvider": (PluginKind.CONFIG_PROVIDER, None),
+}
+_MOST_BYTES: Final = 1024 * 1024
+"""The real files have a few hundred bytes; what is longer is no list of plugins."""
+_CLASS: Final = re.compile(r"[^\W\d][\w$]*(\.[^\W\d][\w$]*)*")
+_VERSION_IN_NAME: Final = re.compile(r"-v?(\d[\w.+-]*)\.jar$", re.IGNORECASE)
+_VERSION_IN_MANIFEST: Final = re.compile(r"^Implementation-Version:[ \t]*(\S.*)$", re.MULTILINE)
+_CONTINUATION: Final = re.compile(r"\r?\n ")
+
+
+@dataclass(frozen=True, slots=True)
+class JavaPlugin:
+    """A Java class that its jar lists as a plugin.
+
+    ``version`` is that of the jar, by its manifest or else by its name: what the class itself says, only a JVM knows.
+    """
+
+    kind: PluginKind
+    type: str | None
+    class_name: str
+    version: str | None
+    jar: Path
+
+
+def java_plugins(folder: Path) -> tuple[list[JavaPlugin], list[BrokenPackage]]:
+    """Return the plugins that jars in and below a folder list, and the jars and folders that cannot be read."""
+    plugins: list[JavaPlugin] = []
+    broken: list[BrokenPackage] = []
+
+    def skip(error: OSError) -> None:
+        broken.append(BrokenPackage(f"Folder {error.filename}", f"It cannot be read: {os_reason(error)}"))
+
+    for jar in _jars(folder, skip):
+        try:
+            plugins += _plugins_of(jar)
+        except OSError as error:
+            broken.append(BrokenPackage(f"Jar {jar}", f"It cannot be read: {os_reason(error)}"))
+        except (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, RuntimeError, EOFError) as error:
+            broken.append(BrokenPackage(f"Jar {jar}", f"It is damaged, or no jar: {error}. Download it again"))
+    return plugins, broken
+
+
+def _jars(folder: Path, skip: Callable[[OSError], None]) -> Iterator[Path]:
+    """Yield the jars of a folder; as in Java, those of plugins may be links to folders elsewhere."""
+    for child in sorted(folder.iterdir()):
+        if child.is_dir():
+            found = (Path(place, name) for place, _, names in os.walk(child, onerror=skip) for name in names)
+            yield from sorted(path for path in found if _is_jar(path))
+        elif _is_jar(child):
+            yield child
+
+
+def _is_jar(path: Path) -> bool:
+    return path.suffix.lower() == ".jar"
+
+
+def _plugins_of(jar: Path) -> list[JavaPlugin]:
+    with zipfile.ZipFile(jar) as archive:
+        names = archive.NameToInfo.keys()
+        listed = {service: _text(archive, _SERVICES + service) for service in _KINDS if _SERVICES + service in names}
+        if not listed:
+            return []
+        manifest = _text(archive, _MANIFEST) if _MANIFEST in names else ""
+    version = _version(manifest, jar.name)
+    return [
+        JavaPlugin(*_KINDS[service], class_name, version, jar)
+        for service, text in listed.items()
+        for class_name in _classes(text)
+    ]
+
+
+def _text(archive: zipfile.ZipFile, name: str) -> str:
+    with archive.open(name) as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"its {name} is longer than {_MOST_BYTES} bytes")
+    return content.decode()
+
+
+def _classes(text: str) -> list[str]:
+    """Return the classes in a file of ``META-INF/services``: one a line, each once, after ``#`` a comment."""
+    written = (line.partition("#")[0].strip() for line in text.splitlines())
+    return list(dict.fromkeys(name for name in written if _CLASS.fullmatch(name)))
+
+
+def _version(manifest: str, jar: str) -> str | None:
+    """Return the version of a jar: the one in the main section of its manifest, or else in its name."""
+    lines = _CONTINUATION.sub("", manifest).replace("\r\n", "\n")
+    found = _VERSION_IN_MANIFEST.search(lines.partition("\n\n")[0]) or _VERSION_IN_NAME.search(jar)
+    return None if found is None else found[1].rstrip()

@@ -1,0 +1,115 @@
+"""Java's plugins in a folder of ``plugin.path``: read from their jars, and listed with what stands for them."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from connect.internals.plugins import JavaPlugin, PluginKind, PluginRegistry, java_plugins
+from equipment.growth import assert_grows_evenly
+from worker.cli.main import main
+
+SOURCE = "META-INF/services/org.apache.kafka.connect.source.SourceConnector"
+TRANSFORMATION = "META-INF/services/org.apache.kafka.connect.transforms.Transformation"
+MANIFEST = "META-INF/MANIFEST.MF"
+
+
+def jar(path: Path, **files: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def listed(folder: Path) -> list[tuple[str, str | None]]:
+    found, broken = java_plugins(folder)
+    assert broken == []
+    return [(plugin.class_name, plugin.version) for plugin in found]
+
+
+def test_a_jar_lists_its_plugins(tmp_path: Path) -> None:
+    path = jar(
+        tmp_path / "acme" / "lib" / "acme-9.jar",
+        **{
+            SOURCE: "# ours\ncom.acme.OrderSource  # the old one\n\ncom.acme.OrderSource\n",
+            TRANSFORMATION: "com.acme.Mask$Key\r\ncom.acme.Mask$Value\r\n",
+            MANIFEST: "Manifest-Version: 1.0\r\nImplementation-Version: 1.2.3-of-a-\r\n long-name\r\n\r\n",
+        },
+    )
+    version = "1.2.3-of-a-long-name"
+    assert java_plugins(tmp_path) == (
+        [
+            JavaPlugin(PluginKind.CONNECTOR, "source", "com.acme.OrderSource", version, path),
+            JavaPlugin(PluginKind.TRANSFORMATION, None, "com.acme.Mask$Key", version, path),
+            JavaPlugin(PluginKind.TRANSFORMATION, None, "com.acme.Mask$Value", version, path),
+        ],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("acme-3.2.0.Final.jar", "3.2.0.Final"),
+        ("acme-connect-v1.0-SNAPSHOT.JAR", "1.0-SNAPSHOT"),
+        ("acme-s3-4.1.jar", "4.1"),
+        ("acme.jar", None),
+    ],
+)
+def test_a_jar_whose_manifest_has_no_version_has_that_of_its_name(
+    tmp_path: Path, name: str, version: str | None
+) -> None:
+    section = "Manifest-Version: 1.0\n\nName: com/other/\nImplementation-Version: 7\n"
+    jar(tmp_path / name, **{SOURCE: "com.acme.A", MANIFEST: section})
+    assert listed(tmp_path) == [("com.acme.A", version)]
+
+
+def test_versions_of_a_plugin_are_listed_side_by_side(tmp_path: Path) -> None:
+    for version in ("1.0", "2.0"):
+        jar(tmp_path / version / f"acme-{version}.jar", **{SOURCE: "com.acme.A"})
+    jar(tmp_path / "1.0" / "gson-2.1.jar", **{"META-INF/services/com.other.Service": "com.other.A"})
+    assert listed(tmp_path) == [("com.acme.A", "1.0"), ("com.acme.A", "2.0")]
+
+
+def test_a_damaged_jar_is_named_and_hides_no_other(tmp_path: Path) -> None:
+    jar(tmp_path / "good.jar", **{SOURCE: "com.acme.A"})
+    whole = jar(tmp_path / "long.jar", **{SOURCE: "a" * 1024 * 1024 + "\n"})
+    (tmp_path / "half.jar").write_bytes(whole.read_bytes()[:200])
+    jar(tmp_path / "latin.jar", **{SOURCE: "com.acme.Ä".encode("latin-1")})
+    (tmp_path / "gone.jar").symlink_to(tmp_path / "nowhere")
+    found, broken = java_plugins(tmp_path)
+    assert [plugin.class_name for plugin in found] == ["com.acme.A"]
+    assert [one.name for one in broken] == [f"Jar {tmp_path / name}.jar" for name in ("gone", "half", "latin", "long")]
+    assert str(broken[0]).endswith("It cannot be read: No such file or directory")
+    assert "longer than 1048576 bytes" in str(broken[3])
+
+
+@pytest.mark.growth
+@pytest.mark.parametrize("part", [" ", "\r\n ", "-1"])
+def test_hostile_manifests_cost_no_more_than_their_length(tmp_path: Path, part: str) -> None:
+    def write(size: int) -> Path:
+        manifest = f"Implementation-Version: 1{part * size}2\n"
+        return jar(tmp_path / str(size) / "acme.jar", **{SOURCE: "com.acme.A", MANIFEST: manifest}).parent
+
+    assert_grows_evenly(java_plugins, write, 50_000)
+
+
+def test_the_list_names_what_stands_for_a_java_plugin(tmp_path: Path) -> None:
+    known = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+    path = jar(
+        tmp_path / "file-4.3.1.jar", **{SOURCE: f"{known}\ncom.acme.OrderSource\n", TRANSFORMATION: "com.acme.T"}
+    )
+    (tmp_path / "bad.jar").write_text("no jar")
+    run = CliRunner().invoke(main, ["plugins", "list", "--kind", "source", "--plugin-path", str(tmp_path)])
+    assert run.exit_code == 0, run.output
+    native = PluginRegistry.discover().find(PluginKind.CONNECTOR, known).class_name
+    assert run.output.splitlines()[-3:] == [
+        f"java              source {known} 4.3.1: {native} stands for it; {path}",
+        f"java              source com.acme.OrderSource 4.3.1: nothing here stands for it; {path}",
+        f"broken            Jar {tmp_path / 'bad.jar'} is skipped: It is damaged, or no jar: File is not a zip file. "
+        "Download it again",
+    ]
