@@ -17,7 +17,7 @@ ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog json_schema protobuf redis_rates rabbitmq mqtt search
-.PHONY: setup demo lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand docs docs-test clean
+.PHONY: setup demo story lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand scale docs docs-test site release clean
 
 setup: $(READY)
 
@@ -44,6 +44,10 @@ $(DEMO_READY): pyproject.toml
 
 demo: $(DEMO_READY)
 	@$(BIN)/python examples/flights/demo.py
+
+# From a database to a lake, an index, an archive and another cluster, while all that takes part is killed: four minutes.
+story: setup
+	@$(BIN)/python examples/story/story.py
 
 lint: setup
 	@$(BIN)/ruff check .
@@ -176,12 +180,28 @@ density: setup
 thousand: setup
 	@$(BIN)/python bench/density.py --connectors 1000 --side sluice --isolation shared --kill
 
+# How 10,000 tasks on 500 workers are rebalanced: the leader's decisions, with a simulated clock. A second.
+scale: setup
+	@$(BIN)/python bench/scale.py
+
 # Types every command of README and the guides on a machine where nothing is installed; needs ports 9092, 9094, 8083 and 8084.
 docs-test: setup
 	@SLUICE_DOCS_TEST=fresh $(BIN)/pytest tests/documentation
 
 docs: setup
 	@$(BIN)/python docs/generate_reference.py
+
+# The documentation as pages for a browser, in build/site.
+site: setup
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python docs/site.py
+
+# What would be published, in dist/: built, checked, and installed in an empty environment by each Python that is here. It tags
+# and uploads nothing.
+release: setup
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -d dist
+	@$(BIN)/twine check --strict dist/*
+	@$(BIN)/pytest -q -n 0 -p no:schemathesis tests/integration/deployment
 
 clean:
 	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -16,6 +16,7 @@ from typing import Final
 from connect.config import Config, to_markdown
 from connect.internals.kafka.settings.reference import client_properties_page
 from connect.internals.plugins import PluginEntry, PluginKind, load_class, read_entries
+from worker.cli.migrate.verdicts import NEEDS_JAVA_PLUGIN
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.security import SecurityConfig
 from worker.config.worker import DistributedConfig, StandaloneConfig, WorkerConfig
@@ -59,6 +60,13 @@ An engine runs the tasks of other connectors. A connector chooses one by `engine
 """
 
 
+_JAVA_CONNECTORS: Final = """\
+What stands for forty widely used connectors of Java. Their configurations are taken as they are, under the Java class;
+what a key does not do here is told by `sluice validate`, and `sluice migrate` says it of each connector of a running
+cluster: see [coming from Kafka Connect](../migrating.md#taking-over-a-running-cluster).
+"""
+
+
 def pages() -> dict[Path, str]:
     """The text of every page of the reference, by its file."""
     made = {
@@ -70,6 +78,7 @@ def pages() -> dict[Path, str]:
         "engines.md": lambda: _plugins("Engines", _ENGINES, PluginKind.ENGINE),
         "worker.md": _worker,
         "client-properties.md": client_properties_page,
+        "java-connectors.md": _java_connectors,
     }
     makers: Mapping[str, Callable[[], str]] = made
     return {_REFERENCE / name: make() for name, make in makers.items()}
@@ -95,6 +104,19 @@ def _connectors() -> str:
         _without(to_markdown(SinkConnectorConfig), common),
         *_plugin_sections(PluginKind.CONNECTOR),
     )
+
+
+def _java_connectors() -> str:
+    """What stands for each of some Java connectors, by the aliases of the plugins."""
+    entries = read_entries(_ROOT / "plugins.toml", folder=None)
+    found = {alias: entry for entry in entries if entry.kind is PluginKind.CONNECTOR for alias in entry.aliases}
+    rows = []
+    for name in (_ROOT / "docs" / "java_connectors.txt").read_text(encoding="utf-8").split():
+        if (entry := found.get(name)) is not None:
+            rows.append(f"| `{name}` | [`{entry.class_name}`](connectors.md#{_title(entry).lower()}) |")
+        else:
+            rows.append(f"| `{name}` | {NEEDS_JAVA_PLUGIN} |")
+    return _page("Java's connectors", _JAVA_CONNECTORS, "| in Java | here |\n|---|---|\n" + "\n".join(rows) + "\n")
 
 
 def _worker() -> str:

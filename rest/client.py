@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any, Final
@@ -81,6 +83,14 @@ class RestClient:
                 raise
             health = error.document
         return [str(trouble["message"]) for trouble in health.get("troubles", [])]
+
+    def clock_difference(self) -> float | None:
+        """Return by how many seconds the clock of the worker's machine is behind this one's; ``None`` if unknown."""
+        try:
+            date = self._session.head(f"{self.url}/health/live", timeout=_TIMEOUT).headers.get("Date")
+        except requests.RequestException as error:
+            raise RestError(f"No worker answers at {self.url}: {os_reason(error)}", None) from error
+        return None if date is None else time.time() - parsedate_to_datetime(date).timestamp()
 
     def _ask(
         self, method: str, path: str, parameters: Mapping[str, str | int], body: Mapping[str, Any] | None = None

@@ -421,7 +421,10 @@ _PATHS: Final[dict[str, Schema]] = {
             {200: "ConfigInfos"},
             body="GivenConfig",
             query={
-                "connector": described(TEXT, "Validate the body as a change (PATCH) of this connector's configuration.")
+                "connector": described(
+                    TEXT, "Validate the body as a change (PATCH) of this connector's configuration."
+                ),
+                "connect": described(FLAG, "true to ask the connector's system, too, what would fail later."),
             },
         ),
     ),

@@ -379,7 +379,10 @@ _BODIES: Final[dict[str, Schema]] = {
             "groups": array(TEXT),
             "configs": array(_object({"definition": {"type": ["object", "null"]}, "value": _ANY_OBJECT})),
         },
-        {"warnings": array(_object({"key": _TEXT_OR_NULL, "message": TEXT}))},
+        {
+            "warnings": array(_object({"key": _TEXT_OR_NULL, "message": TEXT})),
+            "connection": _object({"checked": {"type": "boolean"}}, {"reason": TEXT}),
+        },
     ),
     "Cluster": _object(
         {

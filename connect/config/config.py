@@ -36,6 +36,8 @@ class Config:
 
     _attributes: ClassVar[tuple[Attribute, ...]] = ()
     _key_prefix: ClassVar[str] = ""
+    always_checks_system: ClassVar[bool] = False
+    """Whether :meth:`check_system` is part of every validation, and not only of one that asks for it."""
     old_keys: ClassVar[Mapping[str, str]] = {}
     """Old names of keys, with today's names. The value of an old one counts while the new one is absent or empty."""
     _originals: dict[str, str | None]
@@ -71,9 +73,9 @@ class Config:
         config = cls.__new__(cls)
         readings = config._load(props, secret_keys)
         described = {value.name: value for value in describe_readings(readings, secret_keys)}
-        for error in config._broken_rules():
-            for key in keys_of(error):
-                described[key] = described.get(key, ConfigValue(key)).with_errors(str(error))
+        _show(config._broken_rules(), described)
+        if cls.always_checks_system and not any(value.errors for value in described.values()):
+            _show(config.check_system(), described)
         return tuple(described.values())
 
     @classmethod
@@ -95,6 +97,20 @@ class Config:
         the keys at which an error is shown, and ``yield from super().check()`` if the base class has rules too.
         """
         return ()
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect to the system that the options name, and yield an error for everything that would fail later.
+
+        Override it in the config of a connector, and name the keys at which an error is shown by ``ConfigRuleError``.
+        Every option has a valid value by then. Change nothing in the system, and do not wait for it for longer than
+        some seconds: after a minute it is given up. Called by ``sluice validate --connect``, ``sluice doctor``
+        and *Test connection* on the web page, and by each validation if :attr:`always_checks_system`.
+        """
+        return ()
+
+    def can_check_system(self) -> bool:
+        """Return whether :meth:`check_system` asks the system of these options; by default if it is overridden."""
+        return type(self).check_system is not Config.check_system
 
     def warnings(self) -> Iterable[str]:
         """Yield warnings about a valid configuration, one sentence each. Override it if there are any.
@@ -177,3 +193,10 @@ class Config:
     def _secrets(self) -> set[str]:
         passwords = {item.key.name for item in self._attributes if item.key.type is ConfigType.PASSWORD}
         return {text for key in passwords | self._secret_keys if (text := (self._originals.get(key) or "").strip())}
+
+
+def _show(errors: Iterable[ConfigError], described: dict[str, ConfigValue]) -> None:
+    """Add each error to the values of the keys at which it is shown."""
+    for error in errors:
+        for key in keys_of(error):
+            described[key] = described.get(key, ConfigValue(key)).with_errors(str(error))

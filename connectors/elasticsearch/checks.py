@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from urllib.parse import quote
 
 import orjson
 
-from connect.config import ConfigValue
+from connect.config import ConfigRuleError
+from connect.errors import ConfigError
 from connect.kits.http.client import HttpClient
 from connect.kits.http.messages import HttpError, NoAnswerError, Request, Response
 from connectors.elasticsearch.cluster import JSON, refusal
@@ -42,7 +43,6 @@ _VERSION: Final = re.compile(r"(\d+)\.(\d+)")
 _SINK_RIGHTS: Final = ("create_index", "write", "view_index_metadata")
 _SOURCE_RIGHTS: Final = ("read", "view_index_metadata")
 _BLOCKS: Final = ("index.blocks.write", "index.blocks.read_only", "index.blocks.read_only_allow_delete")
-_Values: TypeAlias = tuple[ConfigValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,41 +298,37 @@ def _of_cursor(cluster: _Cluster, name: str, field: str, told: Mapping[str, Any]
 # -- configs that ask --------------------------------------------------------------------------------------------------
 
 
-def _checked(values: _Values, parse: Callable[[], ClusterConfig]) -> _Values:
-    if any(value.errors for value in values):
-        return values
-    described = {value.name: value for value in values}
-    for problem in problems(parse()):
-        key = problem.key if problem.key in described else _URL
-        described[key] = described[key].with_errors(problem.told)
-    return tuple(described.values())
+def _errors(config: ClusterConfig) -> Iterator[ConfigError]:
+    keys = {key.name for key in config.definitions()}
+    for problem in problems(config):
+        yield ConfigRuleError(problem.told, problem.key if problem.key in keys else _URL)
 
 
 class CheckedElasticsearchConfig(ElasticsearchSinkConfig):
     """The options of the sink with Confluent's options, which are validated by asking the cluster too."""
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> _Values:
-        """Validate the configuration, and then ask the cluster what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        return _checked(values, lambda: cls.parse(props, secret_keys=secret_keys))
+    always_checks_system = True
+
+    def check_system(self) -> Iterator[ConfigError]:
+        """Ask the cluster, and yield an error for what would fail later."""
+        yield from _errors(self)
 
 
 class CheckedOpenSearchConfig(OpenSearchSinkConfig):
     """The options of the sink with Aiven's options, which are validated by asking the cluster too."""
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> _Values:
-        """Validate the configuration, and then ask the cluster what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        return _checked(values, lambda: cls.parse(props, secret_keys=secret_keys))
+    always_checks_system = True
+
+    def check_system(self) -> Iterator[ConfigError]:
+        """Ask the cluster, and yield an error for what would fail later."""
+        yield from _errors(self)
 
 
 class CheckedSourceConfig(SearchSourceConfig):
     """The options of the source, which are validated by asking the cluster too."""
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> _Values:
-        """Validate the configuration, and then ask the cluster what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        return _checked(values, lambda: cls.parse(props, secret_keys=secret_keys))
+    always_checks_system = True
+
+    def check_system(self) -> Iterator[ConfigError]:
+        """Ask the cluster, and yield an error for what would fail later."""
+        yield from _errors(self)

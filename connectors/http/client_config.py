@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from connect.config import (
     LOW,
@@ -22,7 +22,7 @@ from connect.config import (
     validator,
 )
 from connect.config.url import http_url
-from connect.errors import ConfigError
+from connect.errors import ConfigError, ConnectError
 from connect.hosts import HostDeniedError, HostsConfig
 from connect.kits.http.client import HttpClient
 from connect.kits.http.credentials import (
@@ -34,6 +34,7 @@ from connect.kits.http.credentials import (
     header,
     parameter,
 )
+from connect.kits.http.messages import Request
 from connect.kits.http.retries import status_ranges
 from connect.kits.http.settings import ClientSettings, Remedies, TlsConfig
 
@@ -45,6 +46,8 @@ TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 """The name of a header."""
 
 _MEGABYTE: Final = 1 << 20
+_REFUSED: Final = frozenset({401, 403, 407})
+_AWAY: Final = frozenset({502, 503, 504})
 _TLS_ALIASES: Final = {
     "http.ssl.truststore.location": "ssl.truststore.location",
     "http.ssl.truststore.password": "ssl.truststore.password",
@@ -277,6 +280,37 @@ class ClientConfig(HostsConfig, _HttpsConfig):
         if self.token_url:
             yield "oauth2.access.token.url" if self.oauth2_access_token_url else "oauth2.token.url", self.token_url
 
+    def check_system(self) -> Iterable[ConfigError]:
+        """Send HEAD to each server, and yield an error if it cannot be reached or refuses the credentials.
+
+        The part of a URL that records fill in is left out. What else a server answers is not judged: many do not know
+        HEAD, or not at this place.
+        """
+        client = http_client(self)
+        try:
+            for key, url in self.urls():
+                if url != self.token_url:
+                    yield from self._server_errors(client, key, url)
+        finally:
+            client.close()
+
+    def _server_errors(self, client: HttpClient, key: str, url: str) -> Iterable[ConfigError]:
+        fixed = {name: value for name, value in self.written_headers() if "${" not in value}
+        request = Request("HEAD", _with_parameters(url.strip().partition("${")[0], self.written_parameters()), fixed)
+        try:
+            status = client.send(request, keep=0).status
+        except ConnectError as error:
+            yield ConfigRuleError(client.hide(str(error)), key)
+            return
+        if status in _REFUSED:
+            yield ConfigRuleError(
+                f"{request.shown} answers with status {status}: correct http.auth.type={self.auth_type} and its "
+                "credentials, or grant them the right.",
+                key,
+            )
+        elif status in _AWAY:
+            yield ConfigRuleError(f"{request.shown} answers with status {status}: its server is not there now.", key)
+
     def _host_errors(self) -> Iterable[ConfigError]:
         """Yield an error for each host denied by name in the worker's rules; addresses are checked on connecting."""
         proxy = [("http.client.proxy.host", self.proxy_place[0])] if self.proxy_place[0] else []
@@ -345,6 +379,14 @@ class ClientConfig(HostsConfig, _HttpsConfig):
             return send(self.http_auth_api_key_name, self.http_auth_api_key.value)
         return Credentials()
 
+    def written_headers(self) -> list[tuple[str, str]]:
+        """Return the headers as configured, which records may fill in."""
+        return []
+
+    def written_parameters(self) -> list[tuple[str, str]]:
+        """Return the parameters of the URL as configured, which records may fill in."""
+        return []
+
     @property
     def configured_headers(self) -> dict[str, str]:
         """Secret headers that are sent with every request to the host of the configured URL."""
@@ -374,6 +416,12 @@ class ClientConfig(HostsConfig, _HttpsConfig):
     def timeouts(self) -> tuple[float, float]:
         """The seconds to wait for a connection, and for the next part of an answer."""
         return self.http_client_connection_timeout_millis / 1000, self.http_client_read_timeout_millis / 1000
+
+
+def _with_parameters(url: str, parameters: Iterable[tuple[str, str]]) -> str:
+    """Return a URL with those of the parameters that no record fills in."""
+    query = urlencode([(name, value) for name, value in parameters if "${" not in value])
+    return url if not query else f"{url}{'&' if '?' in url else '?'}{query}"
 
 
 def http_client(config: ClientConfig, most_connections: int = 1) -> HttpClient:

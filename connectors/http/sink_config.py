@@ -367,7 +367,7 @@ class HttpSinkConfig(ClientConfig):
         """The Content-Type to send; ``None`` if it depends on the record."""
         if self.http_headers_content_type is not None:
             return self.http_headers_content_type
-        named = next((value for name, value in self._header_pairs() if name.lower() == "content-type"), None)
+        named = next((value for name, value in self.written_headers() if name.lower() == "content-type"), None)
         if named is None and (self.http_request_body or self.request_body_format.lower() == "json"):
             return "application/json"
         return named
@@ -378,7 +378,7 @@ class HttpSinkConfig(ClientConfig):
 
     def header_templates(self) -> list[tuple[str, Template]]:
         """Return the names and templates of the headers."""
-        return [(name, Template(value, Encoding.HEADER)) for name, value in self._header_pairs()]
+        return [(name, Template(value, Encoding.HEADER)) for name, value in self.written_headers()]
 
     def body_template(self) -> Template | None:
         """Return the template of the body; ``None`` if the body is the value."""
@@ -394,7 +394,8 @@ class HttpSinkConfig(ClientConfig):
         """Return the name of a topic for answers from its pattern."""
         return name.replace("${connector}", self.originals.get("name") or "") if name else None
 
-    def _header_pairs(self) -> list[tuple[str, str]]:
+    def written_headers(self) -> list[tuple[str, str]]:
+        """Return the names and values of the headers, in which records may fill in something."""
         items = [*self.http_headers_additional, *self.headers.split(self.header_separator or "|")]
         found = []
         for item in filter(None, (item.strip() for item in items)):

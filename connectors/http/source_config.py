@@ -387,6 +387,14 @@ class HttpSourceConfig(ClientConfig):
         if self.http_child_url is not None:
             yield "http.child.url", self.http_child_url
 
+    def written_headers(self) -> list[tuple[str, str]]:
+        """Return the headers of requests, which an offset may fill in."""
+        return header_pairs(self.http_request_headers)
+
+    def written_parameters(self) -> list[tuple[str, str]]:
+        """Return the parameters of requests, which an offset may fill in."""
+        return parameter_pairs(self.http_request_params)
+
     @property
     def is_java(self) -> bool:
         """Whether connector.class is the Java class that this connector stands for."""

@@ -13,7 +13,6 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
-    ConfigValue,
     Long,
     Password,
     at_least,
@@ -29,7 +28,7 @@ from connect.hosts import HostDeniedError, HostsConfig
 from connect.internals.extras import missing_extra
 from connect.internals.tls.client import client_context, unusable_stores
 
-__all__ = ["ConnectionConfig", "Server", "Will", "with_problems"]
+__all__ = ["ConnectionConfig", "Server", "Will"]
 
 _LICENCE: Final = UnsupportedKey("it belongs to a licence that is not needed here")
 _WITHOUT_EFFECT: Final = {
@@ -261,11 +260,3 @@ def _renamed(error: ConfigError) -> tuple[str, str]:
     for own, name in _STORES.items():
         text = text.replace(name, own)
     return text, key
-
-
-def with_problems(values: tuple[ConfigValue, ...], problems: Iterable[tuple[str, str]]) -> tuple[ConfigValue, ...]:
-    """Return the results of a validation with the problems that were found by connecting."""
-    described = {value.name: value for value in values}
-    for key, problem in problems:
-        described[key] = described[key].with_errors(problem)
-    return tuple(described.values())

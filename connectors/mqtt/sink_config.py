@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
-from connect.config import HIGH, LOW, MEDIUM, ConfigValue, Long, at_least, between, non_empty, option
+from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, at_least, between, non_empty, option
 from connect.errors import ConfigError
-from connectors.mqtt.config import ConnectionConfig, with_problems
+from connectors.mqtt.config import ConnectionConfig
 from connectors.mqtt.topics import topic_problem
 
 __all__ = ["MqttSinkConfig"]
@@ -64,15 +64,14 @@ class MqttSinkConfig(ConnectionConfig):
         doc="How long the server may take to acknowledge a message before the connection is made again.",
     )
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect to find what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
+    always_checks_system = True
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect, and yield an error for what would fail later."""
         from connectors.mqtt.checks import connection_problems  # noqa: PLC0415 - it loads the library
 
-        return with_problems(values, connection_problems(cls.parse(props, secret_keys=secret_keys)))
+        for key, problem in connection_problems(self):
+            yield ConfigRuleError(problem, key)
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""

@@ -12,7 +12,7 @@ from connect.config import (
     HIGH,
     LOW,
     MEDIUM,
-    ConfigValue,
+    ConfigRuleError,
     at_least,
     between,
     invalid_value,
@@ -22,7 +22,7 @@ from connect.config import (
     validator,
 )
 from connect.errors import ConfigError
-from connectors.mqtt.config import ConnectionConfig, with_problems
+from connectors.mqtt.config import ConnectionConfig
 from connectors.mqtt.topics import filter_problem, kafka_problem
 
 __all__ = ["ConsumerMode", "MqttSourceConfig"]
@@ -120,16 +120,14 @@ class MqttSourceConfig(ConnectionConfig):
         doc="How many bytes of messages a task holds before it stops reading.",
     )
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect and subscribe to find what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
+    always_checks_system = True
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect and subscribe, and yield an error for what would fail later."""
         from connectors.mqtt.checks import subscription_problems  # noqa: PLC0415 - it loads the library
 
-        config = cls.parse(props, secret_keys=secret_keys)
-        return with_problems(values, subscription_problems(config, config.mqtt_topics, config.mqtt_qos))
+        for key, problem in subscription_problems(self, self.mqtt_topics, self.mqtt_qos):
+            yield ConfigRuleError(problem, key)
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""

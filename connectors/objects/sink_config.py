@@ -19,7 +19,7 @@ from connect.kits.objects.local import LocalFiles
 from connect.kits.objects.location import Location, parse_location
 from connect.kits.objects.options import AzureOptions, GcsOptions, S3Options
 from connect.kits.objects.s3 import S3Account, S3Attributes, S3Objects, S3Role
-from connect.kits.objects.store import ObjectStore
+from connect.kits.objects.store import ObjectStore, store_problem
 from connect.kits.objects.uploads import UploadSettings
 from connectors.objects.brought_keys import refused_keys, translated, warned_keys
 from connectors.objects.format_config import FormatOptions
@@ -129,6 +129,14 @@ class ObjectSinkConfig(LayoutOptions, _RecordOptions):
     def store_mistakes(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule about the store."""
         return ()
+
+    place_key: ClassVar[str]
+    """The key that names the bucket, or the folder."""
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Look into the store, and yield why it cannot be used."""
+        if problem := store_problem(self.open_store(), self.topics_dir, writes=True):
+            yield ConfigRuleError(problem, self.place_key)
 
     @property
     def on_null(self) -> str:
@@ -275,6 +283,8 @@ class _S3SinkOptions(S3Options):
 class S3SinkConfig(_S3SinkOptions, ObjectSinkConfig):
     """The options of the S3 sink: those of Confluent's, and under other names those of Aiven's."""
 
+    place_key = "s3.bucket.name"
+
     old_keys: ClassVar[Mapping[str, str]] = {
         "aws.s3.bucket.name": "s3.bucket.name",
         "aws_s3_bucket": "s3.bucket.name",
@@ -412,6 +422,8 @@ class _GcsSinkOptions(GcsOptions):
 class GcsSinkConfig(_GcsSinkOptions, ObjectSinkConfig):
     """The options of the sink for Google Cloud Storage."""
 
+    place_key = "gcs.bucket.name"
+
     def store_mistakes(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule about the store."""
         for error in self.google_mistakes():
@@ -450,6 +462,8 @@ class _AzureSinkOptions(AzureOptions):
 
 class AzureBlobSinkConfig(_AzureSinkOptions, ObjectSinkConfig):
     """The options of the sink for Azure Blob Storage."""
+
+    place_key = "azblob.container.name"
 
     old_keys: ClassVar[Mapping[str, str]] = {
         "azure.storage.connection.string": "azblob.connection.string",
@@ -495,6 +509,8 @@ class AzureBlobSinkConfig(_AzureSinkOptions, ObjectSinkConfig):
 
 class FolderSinkConfig(ObjectSinkConfig):
     """The options of the sink for a local or mounted folder."""
+
+    place_key = "store.url"
 
     store_url: str = option(
         importance=HIGH,

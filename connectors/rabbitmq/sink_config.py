@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
-from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, ConfigValue, Long, at_least, option
+from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, at_least, option
 from connect.errors import ConfigError
 from connectors.rabbitmq.checks import exchange_problems
 from connectors.rabbitmq.config import ConnectionConfig, name_map, names
@@ -87,17 +87,12 @@ class RabbitMQSinkConfig(ConnectionConfig):
         "a bad record. -1: until it is accepted.",
     )
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect to find what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        config = cls.parse(props, secret_keys=secret_keys)
-        described = {value.name: value for value in values}
-        for key, problem in exchange_problems(config, config.rabbitmq_exchange or "", config.queues.values()):
-            described[key] = described[key].with_errors(problem)
-        return tuple(described.values())
+    always_checks_system = True
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect, and yield an error for what would fail later."""
+        for key, problem in exchange_problems(self, self.rabbitmq_exchange or "", self.queues.values()):
+            yield ConfigRuleError(problem, key)
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""

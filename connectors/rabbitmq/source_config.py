@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -11,7 +11,6 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
-    ConfigValue,
     at_least,
     between,
     non_empty_list,
@@ -99,17 +98,12 @@ class RabbitMQSourceConfig(ConnectionConfig):
         doc="How many bytes of messages a task holds before it stops reading. RabbitMQ keeps the rest.",
     )
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect to find what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        config = cls.parse(props, secret_keys=secret_keys)
-        described = {value.name: value for value in values}
-        for key, problem in queue_problems(config, config.rabbitmq_queue):
-            described[key] = described[key].with_errors(problem)
-        return tuple(described.values())
+    always_checks_system = True
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect, and yield an error for what would fail later."""
+        for key, problem in queue_problems(self, self.rabbitmq_queue):
+            yield ConfigRuleError(problem, key)
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""

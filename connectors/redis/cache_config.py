@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, Final, Literal
 
@@ -12,7 +12,6 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
-    ConfigValue,
     Long,
     Password,
     at_least,
@@ -113,17 +112,12 @@ class RedisCacheSinkConfig(HostsConfig):
         "beginning (Earliest), or go on from the offset committed in Kafka (None).",
     )
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect to find what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        config = cls.parse(props, secret_keys=secret_keys)
-        described = {value.name: value for value in values}
-        for _, problem in server_problems(config.client):
-            described["redis.hosts"] = described["redis.hosts"].with_errors(problem)
-        return tuple(described.values())
+    always_checks_system = True
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect, and yield an error for what would fail later."""
+        for _, problem in server_problems(self.client):
+            yield ConfigRuleError(problem, "redis.hosts")
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 from connect.config import (
@@ -11,7 +11,6 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
-    ConfigValue,
     Long,
     at_least,
     invalid_value,
@@ -127,19 +126,13 @@ class RedisSinkConfig(ConnectionConfig):
         doc="How long to wait before a server that does not answer is tried again. It is tried until it does.",
     )
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect to find what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        config = cls.parse(props, secret_keys=secret_keys)
-        described = {value.name: value for value in values}
-        place = "redis.uri" if config.redis_uri.value else "redis.host"
-        for is_module, problem in server_problems(config.client, config.writing.structure):
-            key = place if not is_module else config.structure_key
-            described[key] = described[key].with_errors(problem)
-        return tuple(described.values())
+    always_checks_system = True
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect, and yield an error for what would fail later."""
+        place = "redis.uri" if self.redis_uri.value else "redis.host"
+        for is_module, problem in server_problems(self.client, self.writing.structure):
+            yield ConfigRuleError(problem, self.structure_key if is_module else place)
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""

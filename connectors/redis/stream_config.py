@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, Literal
 
 from connect.config import (
@@ -10,7 +10,6 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
-    ConfigValue,
     Long,
     at_least,
     matches,
@@ -76,18 +75,13 @@ class RedisStreamSourceConfig(ConnectionConfig):
     )
     batch_size: int = option(default=500, importance=LOW, validator=at_least(1), doc="Most entries of a read.")
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect to find what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        config = cls.parse(props, secret_keys=secret_keys)
-        described = {value.name: value for value in values}
-        key = "redis.uri" if config.redis_uri.value else "redis.host"
-        for _, problem in server_problems(config.client):
-            described[key] = described[key].with_errors(problem)
-        return tuple(described.values())
+    always_checks_system = True
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect, and yield an error for what would fail later."""
+        key = "redis.uri" if self.redis_uri.value else "redis.host"
+        for _, problem in server_problems(self.client):
+            yield ConfigRuleError(problem, key)
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""

@@ -46,7 +46,8 @@ def plugins(plugins: Plugins, patience: Patience) -> Blueprint:
         else:
             caller().require(Right.CONFIGS, connector)
             caller().require_patch(connector, config)
-        return jsonify(patience.wait(plugins.validate(plugin, config, connector)))
+        connect = request.args.get("connect", "false").lower() == "true"
+        return jsonify(patience.wait(plugins.validate(plugin, config, connector, connect=connect)))
 
     return blueprint
 

@@ -3,7 +3,7 @@
 Processes take whole *units*: the tests of a file, which share sessions and clusters, or a single test that has its own
 entry in the record of durations. Units that keep a core busy (Spark) and units that mostly wait for clusters alternate,
 so that neither kind is left for the end. One process takes all units that share a Spark JVM, because a JVM is slow
-until it is warm.
+until it is warm, or a server that each process would start for itself.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = [
     "UnitScheduling",
     "first_for",
     "in_turn",
-    "java_of",
     "read_durations",
     "record_of",
+    "shared_by",
     "unit_of",
 ]
 
@@ -33,7 +33,12 @@ UNKNOWN: Final = 30.0
 
 _TESTS: Final = Path(__file__).parents[1]
 _RECORD: Final = _TESTS / "durations.txt"
-_JAVAS: Final = ("shared_java", "table_java", "spark_java")
+_SLOW_TO_START: Final = {
+    **{name: name for name in ("shared_java", "table_java", "spark_java")},
+    "search": "search: SearchServer",
+    "secured": "secured: SecuredBroker",
+}
+"""What each process has for itself and takes long to start, with the words by which a file is known to use it."""
 
 _LEAST: Final = 5.0
 _HEAD: Final = """\
@@ -67,16 +72,16 @@ def in_turn(busy: Mapping[str, float], waiting: Mapping[str, float]) -> Iterator
 
 
 @cache
-def java_of(file: str) -> str | None:
-    """The fixture with which the tests of a file share a Spark JVM with other files, if they do."""
+def shared_by(file: str) -> str | None:
+    """What the tests of a file share with other files in the same process, such as a Spark JVM, if anything."""
     text = (_TESTS.parent / file).read_text()
-    return next((name for name in _JAVAS if name in text), None)
+    return next((name for name, words in _SLOW_TO_START.items() if words in text), None)
 
 
 def first_for(process: object, units: Iterable[str], homes: Mapping[str, object]) -> str:
-    """The first unit whose JVM this process has, or that no process has yet; otherwise the first unit."""
+    """The first unit that shares what this process has, or no process has yet; otherwise the first unit."""
     waiting = list(units)
-    mine = (unit for unit in waiting if homes.get(java_of(unit.partition("::")[0]) or "", process) is process)
+    mine = (unit for unit in waiting if homes.get(shared_by(unit.partition("::")[0]) or "", process) is process)
     return next(mine, waiting[0])
 
 
@@ -106,7 +111,7 @@ class Durations:
 
 
 class UnitScheduling(LoadScopeScheduling):
-    """Distributes the units of a run to its processes, in the order of collection except for shared JVMs."""
+    """Distributes the units of a run to its processes, in the order of collection except for what some share."""
 
     def __init__(self, config: Any, log: Any) -> None:
         super().__init__(config, log)
@@ -117,13 +122,13 @@ class UnitScheduling(LoadScopeScheduling):
     def _assign_work_unit(self, node: Any) -> None:
         unit = first_for(node, self.workqueue, self._homes)
         self.workqueue.move_to_end(unit, last=False)
-        if java := java_of(unit.partition("::")[0]):
-            self._homes.setdefault(java, node)
+        if shared := shared_by(unit.partition("::")[0]):
+            self._homes.setdefault(shared, node)
         super()._assign_work_unit(node)
 
     def remove_node(self, node: Any) -> str | None:
-        """Forget a process that has ended, and its JVMs."""
-        self._homes = {java: home for java, home in self._homes.items() if home is not node}
+        """Forget a process that has ended, and what it had."""
+        self._homes = {shared: home for shared, home in self._homes.items() if home is not node}
         return super().remove_node(node)
 
     def _split_scope(self, nodeid: str) -> str:

@@ -83,13 +83,15 @@ class Setting:
     up: Callable[[str], None] = _nothing
 
 
-def run_distributed(worker_file: Path, recent: RecentLog) -> int:
+def run_distributed(worker_file: Path | None, environment: Mapping[str, str], recent: RecentLog) -> int:
     """Run a distributed worker until a signal stops it; return the exit status.
+
+    Properties from the ``environment`` go before those of the file.
 
     0: stopped by a signal. 1: the worker failed because of a bug, or its cluster refused it. 2: the worker could not
     start.
     """
-    return run_in_setting(lambda: WorkerProperties.read(worker_file), recent, Setting())
+    return run_in_setting(lambda: WorkerProperties.read(worker_file, environment), recent, Setting())
 
 
 def run_in_setting(read: Callable[[], WorkerProperties], recent: RecentLog, setting: Setting) -> int:

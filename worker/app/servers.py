@@ -98,7 +98,8 @@ class RestServers:
         self._server.answer_with(app)
         if self._admin is not None:
             self._admin.answer_with(admin)
-        logger.info("The worker is up; its REST API is at %s", self.address.url)
+        site = f", its web page at {self.address.url}ui" if page.enabled else ""
+        logger.info("The worker is up; its REST API is at %s%s", self.address.url, site)
 
     def serve_workers(self, herder: Herder, forwarding: Forwarding) -> None:
         """Start answering only the requests of other workers."""

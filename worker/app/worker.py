@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from connect.config import read_properties
@@ -71,14 +72,17 @@ class WorkerProperties:
     redaction: Redaction
 
     @classmethod
-    def read(cls, file: Path) -> WorkerProperties:
-        """Read a worker's file and resolve its references; secrets are hidden in the log from now on."""
-        return cls.of(read_properties(file), file)
+    def read(cls, file: Path | None, environment: Mapping[str, str] = MappingProxyType({})) -> WorkerProperties:
+        """Read a worker's file and resolve its references; secrets are hidden in the log from now on.
+
+        Properties from the ``environment`` go before those of the file, which may then be missing.
+        """
+        return cls.of({**(read_properties(file) if file else {}), **environment}, file)
 
     @classmethod
-    def of(cls, props: Mapping[str, str], file: Path) -> WorkerProperties:
+    def of(cls, props: Mapping[str, str], file: Path | None) -> WorkerProperties:
         """Resolve references in properties that were made from a file, which no connector may read."""
-        written = {**props, WORKER_FILE: str(file.resolve())}
+        written = {**props, WORKER_FILE: str(file.resolve())} if file else dict(props)
         redaction = Redaction()
         hide_in_log(redaction)
         return cls(written, worker_values(written, redaction), redaction)
@@ -92,7 +96,8 @@ def parsed(kind: type[C], props: WorkerProperties) -> C:
         hints = list(_suggestions(kind, props.resolved))
         if "connector.class" in props.resolved:
             hints.append("It has the key connector.class: the worker's file goes first, and connectors' files follow.")
-        raise ConnectError("\n".join((f"{props.written[WORKER_FILE]}: {error}", *hints))) from error
+        place = props.written.get(WORKER_FILE, "The variables CONNECT_...")
+        raise ConnectError("\n".join((f"{place}: {error}", *hints))) from error
 
 
 def log_start(kind: str, props: WorkerProperties, config: WorkerConfig) -> None:

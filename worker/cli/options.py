@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    from rest.client import RestClient
+from worker.cli.contexts import url_in_use
 
-__all__ = ["TROUBLED", "begin_option", "client_of", "refusals_shown", "troubles_of", "url_option"]
+if TYPE_CHECKING:
+    from rest.client import RestClient, RestError
+
+__all__ = [
+    "TROUBLED",
+    "begin_option",
+    "client_of",
+    "for_each",
+    "name_argument",
+    "names_argument",
+    "refusals_shown",
+    "troubles_of",
+    "url_option",
+]
 
 F = TypeVar("F", bound=Callable[..., object])
 
 _DEFAULT_URL: Final = "http://localhost:8083"
+_REFUSED: Final = 1
 _NOT_STOPPED: Final = "STOPPED"
+_REBALANCING: Final = "rebalance"
 
 TROUBLED: Final = 3
 """The exit status of commands that show states if their worker cannot do its work, or something has failed."""
@@ -30,8 +45,8 @@ def url_option(command: F) -> F:
     return click.option(
         "--url",
         envvar="SLUICE_URL",
-        default=_DEFAULT_URL,
-        show_default=True,
+        default=url_in_use,
+        show_default="that of `sluice context use`, or http://localhost:8083",
         help="Address of a worker's REST API. [env: SLUICE_URL; user and password: SLUICE_USER and SLUICE_PASSWORD, or "
         "~/.netrc; API token: SLUICE_TOKEN]",
     )(command)
@@ -74,11 +89,69 @@ def refusals_shown(client: RestClient, connector: str | None = None) -> Iterator
     try:
         yield
     except RestError as error:
-        text = str(error)
+        text = _in_our_words(client, error, connector)
         if connector is not None and error.status == HTTPStatus.BAD_REQUEST and _NOT_STOPPED in text:
             stop, resume = (_command(client, change, connector) for change in ("stop", "resume"))
             text += f"\nStop the connector, repeat this command, and resume the connector:\n  {stop}\n  ...\n  {resume}"
         raise click.ClickException(text) from error
+
+
+def _in_our_words(client: RestClient, error: RestError, connector: str | None) -> str:
+    """Return why a worker has refused something, in the words of the command line."""
+    if connector is not None and error.status == HTTPStatus.NOT_FOUND:
+        known = _names(client)
+        if connector not in known:
+            close = get_close_matches(connector, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else "`sluice connectors list` lists those there are."
+            return f"There is no connector {connector}; {hint}"
+    if error.status == HTTPStatus.CONFLICT and _REBALANCING in str(error).lower():
+        return "The workers are just dividing their work anew, so nothing was changed. Repeat the command in a moment."
+    return str(error)
+
+
+def _names(client: RestClient) -> list[str]:
+    from rest.client import RestError  # noqa: PLC0415
+
+    try:
+        return list(client.get("/connectors"))
+    except RestError:
+        return []
+
+
+def name_argument(command: F) -> F:
+    """Add the argument NAME of a connector, which a shell completes from the cluster."""
+    return click.argument("name", shell_complete=_completed)(command)
+
+
+def names_argument(command: F) -> F:
+    """Add the argument NAME... of several connectors."""
+    return click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_completed)(command)
+
+
+def _completed(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    url = context.params.get("url") or os.environ.get("SLUICE_URL") or url_in_use()
+    taken = context.params.get("names") or ()
+    return [name for name in _names(client_of(url)) if name.startswith(begun) and name not in taken]
+
+
+def for_each(names: Iterable[str], act: Callable[[str], str], wait: Callable[[list[str]], int] = lambda _: 0) -> None:
+    """Act on each connector, and print the outcome; then ``wait`` for those where it was done.
+
+    What one refuses is shown, the others are still done, and the command ends with status 1. Otherwise it ends with
+    what ``wait`` returns.
+    """
+    given, done = list(names), []
+    for name in given:
+        try:
+            click.echo(act(name))
+            done.append(name)
+        except click.ClickException as error:
+            error.show()
+    status = wait(done)
+    if len(done) < len(given):
+        raise SystemExit(_REFUSED)
+    if status:
+        raise SystemExit(status)
 
 
 def troubles_of(client: RestClient) -> list[str]:

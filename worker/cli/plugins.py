@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from worker.cli.groups import CommandGroup
+
 if TYPE_CHECKING:
     from connect.internals.plugins import PluginEntry
 
@@ -35,7 +37,7 @@ _KINDS: Final = (
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def plugins() -> None:
     """List, install and write plugins: connectors, converters, transformations and others."""
 

@@ -49,11 +49,11 @@ def run(connector: Path, records: int, worker: Path | None, begin: str, timeout:
 
     given = OfflineWorker.read(worker)
     wanted = read_given(connector)
-    mistakes, warnings = given.mistakes_in(wanted, str(connector))
-    for warning in warnings:
+    found = given.validated(wanted, str(connector))
+    for warning in found.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    if mistakes:
-        click.echo(f"Error: {connector} has mistakes:\n{mistakes_text(mistakes)}", err=True)
+    if found.mistakes:
+        click.echo(f"Error: {connector} has mistakes:\n{mistakes_text(found.mistakes)}", err=True)
         raise SystemExit(_FAILED)
     shown: list[dict[str, Any]] = []
     tables: list[dict[str, Any]] = []

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from connect.errors import ConnectError
+from worker.cli.groups import CommandGroup
 from worker.cli.output import Output, columns, output_option, print_document
 from worker.formatting import utc_text
 from worker.security.api_tokens import ApiToken, TokenFile
@@ -33,7 +34,7 @@ def _file_option(command: F) -> F:
     )(command)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def token() -> None:
     """Create and revoke API tokens, with which programs sign in.
 

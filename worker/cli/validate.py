@@ -21,35 +21,38 @@ _INVALID: Final = 1
 @click.command()
 @click.argument("connectors", type=_FILE, nargs=-1, required=True)
 @click.option("--worker", type=_FILE, help="The worker's properties file. [default: a worker with JSON converters]")
+@click.option("--connect", is_flag=True, help="Also ask the connectors' own systems what would fail later.")
 @output_option
-def validate(connectors: tuple[Path, ...], worker: Path | None, output: Output) -> None:
+def validate(connectors: tuple[Path, ...], worker: Path | None, output: Output, *, connect: bool) -> None:
     """Check the files of CONNECTORS (properties or JSON) and report every mistake with its remedy.
 
     The plugins are imported and asked in separate processes; no broker is needed. What depends on the worker, such as
-    its converters and override policy, is checked against --worker.
+    its converters and override policy, is checked against --worker. With --connect each connector signs in to its
+    database, service or store and looks for what would fail later; it changes nothing there.
 
     Exit status: 0 no mistakes, 1 mistakes, 2 a file cannot be read or the worker's is wrong.
     """
     from worker.cli.offline_worker import OfflineWorker  # noqa: PLC0415 - only this command needs it
 
     given = OfflineWorker.read(worker)
-    documents = [_validated(given, file) for file in connectors]
+    documents = [_validated(given, file, connect=connect) for file in connectors]
     print_document(documents, output, lambda: "\n".join(map(_text, documents)))
     if any(document["mistakes"] for document in documents):
         raise SystemExit(_INVALID)
 
 
-def _validated(worker: OfflineWorker, file: Path) -> dict[str, Any]:
+def _validated(worker: OfflineWorker, file: Path, *, connect: bool) -> dict[str, Any]:
     """Return the result for one connector."""
     from worker.cli.offline_worker import read_given  # noqa: PLC0415 - see above
 
     connector = read_given(file)
-    mistakes, warnings = worker.mistakes_in(connector, str(file))
+    found = worker.validated(connector, str(file), connect=connect)
     return {
         "file": str(file),
         "name": connector.name or None,
-        "mistakes": [mistake.document() for mistake in mistakes],
-        "warnings": warnings,
+        "mistakes": [mistake.document() for mistake in found.mistakes],
+        "warnings": found.warnings,
+        **({"connection": found.connection} if found.connection is not None else {}),
     }
 
 
@@ -62,4 +65,7 @@ def _text(document: dict[str, Any]) -> str:
     lines = [f"{document['file']}{name}: {count}"]
     lines += [mistakes_text(found)] if found else []
     lines += [f"  Warning: {warning}" for warning in document["warnings"]]
+    if (connection := document.get("connection")) is not None:
+        asked = "its system was asked" if connection["checked"] else f"its system was not asked: {connection['reason']}"
+        lines.append(f"  {asked[0].upper()}{asked[1:]}")
     return "\n".join(lines)

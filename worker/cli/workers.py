@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from worker.cli.groups import CommandGroup
 from worker.cli.options import TROUBLED, client_of, refusals_shown, troubles_of, url_option
 from worker.cli.output import Output, columns, output_option, print_document
 
@@ -21,7 +22,7 @@ _POLL_SECONDS: Final = 0.5
 _HEADER: Final = ("WORKER", "PART", "CONNECTORS", "TASKS", "FAILED")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def workers() -> None:
     """Show the workers of a cluster, and drain one before it is restarted."""
 

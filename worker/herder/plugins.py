@@ -51,21 +51,29 @@ class Plugins:
 
     @asked
     def validate(
-        self, request: Request[Document], plugin: str, config: GivenConfig, connector: str | None = None
+        self,
+        request: Request[Document],
+        plugin: str,
+        config: GivenConfig,
+        connector: str | None = None,
+        *,
+        connect: bool = False,
     ) -> Steps[Document]:
         """Validate a configuration for the connector plugin ``plugin``; the result has all mistakes.
 
-        If ``connector`` is given, ``config`` is a patch of that connector's configuration.
+        If ``connector`` is given, ``config`` is a patch of that connector's configuration. With ``connect``, the
+        connector's system is asked, too, and ``connection`` in the result tells whether it was.
         """
         if connector is not None:
             config = merged(self._connectors.entry(connector).config, config)
         in_config = required_class(config)
         check_same_class(in_config, plugin, (self._connectors.plugin(in_config), self._connectors.plugin(plugin)))
         request.enter(f"waiting for {in_config} to validate the given configuration")
-        inquiry = messages.ValidateConfig(dict(config), self._worker_props)
+        inquiry = messages.ValidateConfig(dict(config), self._worker_props, connect)
         report = yield from self._inquiries.ask(inquiry, messages.Validated)
         warnings = [{"key": key_of(warning, config), "message": warning} for warning in report.warnings]
-        return {**report.infos, "warnings": warnings} if warnings else report.infos
+        asked_system = {"connection": report.connection} if report.connection is not None else {}
+        return {**report.infos, **({"warnings": warnings} if warnings else {}), **asked_system}
 
     def _listed(self, name: str) -> PluginEntry:
         """Return the listed plugin of any kind that ``name`` refers to."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heapreplace
 from itertools import cycle
 from types import MappingProxyType
 from typing import Final
@@ -88,9 +89,14 @@ class _Plan:
 
     def give(self, units: Iterable[Unit]) -> None:
         """Give each unit to the worker with the fewest units of its kind."""
-        for unit in sorted(units, key=lambda unit: (unit.is_task, unit)):
-            least = min(self.takers, key=lambda worker: (_count(self.loads[worker], tasks=unit.is_task), worker))
-            self.loads[least].add(unit)
+        given = set(units)
+        for tasks in (False, True):
+            least = [(_count(self.loads[worker], tasks=tasks), worker) for worker in self.takers]
+            heapify(least)
+            for unit in sorted(unit for unit in given if unit.is_task is tasks):
+                count, worker = least[0]
+                self.loads[worker].add(unit)
+                heapreplace(least, (count + 1, worker))
 
     def give_back(self, units: Iterable[Unit], homes: Mapping[Unit, str]) -> frozenset[Unit]:
         """Give units to the members at their ``homes``; return the units that cannot be given back.
@@ -100,15 +106,17 @@ class _Plan:
         at = {self.urls[worker]: worker for worker in sorted(self.takers, reverse=True) if worker in self.urls}
         drained = frozenset(self.urls.values()) - at.keys()
         away: set[Unit] = set()
-        for unit in sorted(units):
+        homeless: set[Unit] = set()
+        for unit in units:
             home = homes.get(unit)
             if home in at:
                 self.loads[at[home]].add(unit)
                 self.returned.add(unit)
             elif home in drained:
-                self.give([unit])
+                homeless.add(unit)
             else:
                 away.add(unit)
+        self.give(homeless)
         return frozenset(away)
 
     def all_revoked(self) -> frozenset[Unit]:

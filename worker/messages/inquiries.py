@@ -31,10 +31,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ValidateConfig:
-    """Validate a connector's configuration; the answer is :class:`Validated`. A null value is an error."""
+    """Validate a connector's configuration; the answer is :class:`Validated`. A null value is an error.
+
+    ``connect`` asks the connector's system, too, if nothing is wrong otherwise.
+    """
 
     config: dict[str, str | None]
     worker: dict[str, str]
+    connect: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +93,15 @@ class FenceProducers:
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """The answer to :class:`ValidateConfig`: Kafka Connect's ``ConfigInfos``, the connector's type, and warnings."""
+    """The answer to :class:`ValidateConfig`: Kafka Connect's ``ConfigInfos``, the connector's type, and warnings.
+
+    ``connection`` tells whether the connector's system was asked; ``None`` if that was not wanted.
+    """
 
     infos: dict[str, Any]
     type: str
     warnings: list[str] = field(default_factory=list)
+    connection: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Final
 
 from worker.formatting import counted
 
-__all__ = ["Progress", "ProgressLog"]
+__all__ = ["Progress", "ProgressLog", "Run"]
 
 logger = logging.getLogger(__name__)
 _INTERVAL: Final = 2.0
@@ -69,8 +69,38 @@ class Progress:
         return ", ".join(halves)
 
 
+class Run:
+    """Adds up what has moved since the worker began."""
+
+    def __init__(self, begun: float) -> None:
+        self._begun = begun
+        self._ended = begun
+        self._read = 0.0
+        self._written = 0.0
+
+    def add(self, before: Progress, now: Progress) -> None:
+        """Add what has moved between two moments. Counts that leave with their task stay in the sum."""
+        read, written = max(0.0, now.read - before.read), max(0.0, now.written - before.written)
+        if read or written:
+            self._read += read
+            self._written += written
+            self._ended = now.at
+
+    def line(self) -> str | None:
+        """Return the sums and the time that it took; ``None`` if nothing has moved.
+
+        The time begins with the worker, and ends when the last record was counted.
+        """
+        halves = []
+        if self._read:
+            halves.append(f"{counted(self._read, 'record')} read")
+        if self._written:
+            halves.append(f"{self._written:,.0f} written" if halves else f"{counted(self._written, 'record')} written")
+        return f"{', '.join(halves)} in {self._ended - self._begun:,.1f} s" if halves else None
+
+
 class ProgressLog:
-    """Logs the progress every two seconds, from its own thread, which only queries and logs."""
+    """Logs the progress every two seconds and the sums at the end, in a thread that does nothing else."""
 
     def __init__(self, totals: Callable[[], Future[dict[str, float]]]) -> None:
         self._totals = totals
@@ -88,11 +118,15 @@ class ProgressLog:
 
     def _loop(self) -> None:
         before = Progress.of({}, time.monotonic())
+        run = Run(before.at)
         while True:
             ended = self._stopped.wait(_INTERVAL)
             now = Progress.of(self._totals().result(), time.monotonic())
             if (line := now.line(before)) is not None:
                 logger.info("%s", line)
+            run.add(before, now)
             before = now
             if ended:
+                if (sums := run.line()) is not None:
+                    logger.info("In all: %s", sums)
                 return

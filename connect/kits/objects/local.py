@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["LocalFiles", "sync_path"]
+__all__ = ["LocalFiles", "folder_problem", "sync_path"]
 
 
 class LocalFiles:
@@ -125,3 +125,18 @@ def sync_path(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def folder_problem(folder: Path, *, writes: bool) -> str | None:
+    """Return why a folder cannot be read, or, if it ``writes``, be made or written to; ``None`` if it can."""
+    if not writes:
+        readable = folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)
+        return (
+            None if readable else f"{folder} is no folder that this process may read: create it, or correct its name."
+        )
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        return f"{folder} cannot be created, as {existing} is a file: correct its name."
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return f"This process may not write to {existing}: grant it the right, or choose another folder."
+    return None

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
-from connect.errors import ConfigError
+from connect.errors import ConfigError, ConnectError
 from connect.kits.objects.azure import AzureBlobs
 from connect.kits.objects.gcs import GoogleObjects
-from connect.kits.objects.local import LocalFiles
+from connect.kits.objects.local import LocalFiles, folder_problem
 from connect.kits.objects.location import Location
 from connect.kits.objects.options import ObjectOptions
 from connect.kits.objects.s3 import S3Objects
 
-__all__ = ["ObjectStore", "open_store"]
+__all__ = ["ObjectStore", "open_store", "store_problem"]
 
 
 class ObjectStore(Protocol):
@@ -70,3 +70,20 @@ def open_store(place: Location, options: ObjectOptions) -> ObjectStore:
     if place.kind not in _STORES:
         raise ConfigError("store.url", place.uri, "It is reached through Spark alone (engine=spark): use another URL.")
     return _STORES[place.kind](place, options)
+
+
+def store_problem(store: ObjectStore, folder: str, *, writes: bool) -> str | None:
+    """Return why a store cannot be used; ``None`` if nothing speaks against it.
+
+    A service is asked for the first objects of the folder, which shows that it can be reached, that it has the bucket,
+    and that it knows the credentials. Whether they may write is not tried, as that would leave an object behind.
+    """
+    if isinstance(store, LocalFiles):
+        return folder_problem(store.root, writes=writes)
+    try:
+        next(iter(store.below(folder)), None)
+    except ConnectError as error:
+        return str(error)
+    except FileNotFoundError as error:
+        return f"The store has no {error}: create it, or correct its name."
+    return None

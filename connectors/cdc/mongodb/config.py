@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -11,7 +11,6 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
-    ConfigValue,
     Long,
     Password,
     at_least,
@@ -190,17 +189,12 @@ class MongoDbConfig(CdcConfig, SignalOptions, NotificationOptions, HostsConfig):
         doc="Milliseconds to wait between the snapshot and the stream.",
     )
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect to find what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        described = {value.name: value for value in values}
-        config = cls.parse(props, secret_keys=secret_keys)
-        for problem in stream_problems(config.client()):
-            described["mongodb.connection.string"] = described["mongodb.connection.string"].with_errors(problem)
-        return tuple(described.values())
+    always_checks_system = True
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect, and yield an error for what would fail later."""
+        for problem in stream_problems(self.client()):
+            yield ConfigRuleError(problem, "mongodb.connection.string")
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for what contradicts itself, and for keys that cannot be honoured."""

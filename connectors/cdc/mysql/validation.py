@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from connect.config import MEDIUM, ConfigRuleError, ConfigValue, option
-from connect.config.errors import keys_of
+from connect.config import MEDIUM, ConfigRuleError, option
 from connect.errors import ConfigError, ConnectError
 from connectors.cdc.mysql.checks import server_errors
 from connectors.cdc.mysql.config import BinlogConfig
@@ -18,19 +17,10 @@ __all__ = ["MariaDbConfig", "MySqlConfig"]
 class MySqlConfig(BinlogConfig):
     """The options of the MySQL connector."""
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate ``props``; where nothing is wrong with them, connect, and look for what would later fail."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        described = {value.name: value for value in values}
-        for error in cls.parse(props, secret_keys=secret_keys)._live_errors():
-            for key in keys_of(error):
-                described[key] = described.get(key, ConfigValue(key)).with_errors(str(error))
-        return tuple(described.values())
+    always_checks_system = True
 
-    def _live_errors(self) -> Iterator[ConfigError]:
+    def check_system(self) -> Iterator[ConfigError]:
+        """Connect, and yield an error for what would fail later."""
         try:
             session = connected(self)
         except ConnectError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.config import ConfigValue
-from connect.errors import ConnectError
+from connect.config import ConfigRuleError
+from connect.errors import ConfigError, ConnectError
 from connectors.cdc.postgresql.catalog import CapturedTable, Catalog, captured_tables
 from connectors.cdc.postgresql.config import AutoCreateMode, PostgresConfig, SnapshotMode
 from connectors.cdc.postgresql.connection import open_session
@@ -44,16 +44,12 @@ _SHOWN: Final = 10
 class CheckedPostgresConfig(PostgresConfig):
     """The options of the connector, which are validated by connecting too."""
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect to find what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        described = {value.name: value for value in values}
-        for problem in problems(cls.parse(props, secret_keys=secret_keys)):
-            described[problem.key] = described[problem.key].with_errors(problem.told)
-        return tuple(described.values())
+    always_checks_system = True
+
+    def check_system(self) -> Iterator[ConfigError]:
+        """Connect, and yield an error for what would fail later."""
+        for problem in problems(self):
+            yield ConfigRuleError(problem.told, problem.key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,13 +38,17 @@ class Routing:
         self._dialect = dialect
         self._named = lru_cache(_KEPT)(self._name)
 
+    def table_of(self, topic: str) -> TableId:
+        """Return the table of a topic whose name no field has a part in."""
+        return self._named(topic, "")
+
     def tables(self, batch: SinkBatch) -> Iterator[tuple[TableId, Sequence[int] | None]]:
         """Yield the tables of a batch, each with the indices of its records, or ``None`` for all.
 
         Raises :class:`~connect.errors.DataError` if the table of a record cannot be determined.
         """
         if not self._field or batch.topic in self._mapped:
-            yield self._named(batch.topic, ""), None
+            yield self.table_of(batch.topic), None
             return
         places: dict[str, list[int]] = {}
         for index, text in enumerate(self._texts(batch)):

@@ -15,6 +15,7 @@ from connect.kits.sql.registry import writer_of
 from connect.kits.sql.values import TypeOptions, parse_zone
 from connect.kits.sql.writer import Action, Step
 from connect.sink import SinkConnector, SinkTask
+from connectors.jdbc.checks import CheckedSinkConfig
 from connectors.jdbc.sink.config import JdbcSinkConfig
 from connectors.jdbc.sink.offsets import OffsetsTable, OvertakenError
 from connectors.jdbc.sink.routing import Routing
@@ -334,14 +335,14 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
         return RetriableError(str(error), retry_after=self.config.retry_backoff_ms / 1000)
 
 
-class JdbcSinkConnector(SinkConnector[JdbcSinkConfig]):
+class JdbcSinkConnector(SinkConnector[CheckedSinkConfig]):
     """Writes topics to tables of SQL databases."""
 
     task_class = JdbcSinkTask
     watches = False
 
     @classmethod
-    def alter_offsets(cls, config: JdbcSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:
+    def alter_offsets(cls, config: CheckedSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:
         """Alter the offsets in the database as well: with ``exactly-once`` those are the ones that count."""
         database = config.database(lambda _: True)
         try:

@@ -28,9 +28,9 @@ from connect.kits.sql.values import NumericMapping, TimestampGranularity, TypeOp
 from connectors.jdbc.config import ConnectionConfig, check_zone
 from connectors.jdbc.source.tables import TableFilter, column_mapping, has_topic_form, table_regexes
 
-__all__ = ["Isolation", "JdbcSourceConfig", "JdbcTaskConfig", "LateCommits", "Mode"]
+__all__ = ["FILTERS", "Isolation", "JdbcSourceConfig", "JdbcTaskConfig", "LateCommits", "Mode"]
 
-_FILTERS: Final = ("table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list")
+FILTERS: Final = ("table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list")
 _NAMES: Final = re.compile(r'(?:"(?:[^"]|"")*"|`(?:[^`]|``)*`|[^,"`])+')
 _KEYS_AUTO: Final = ("auto",)
 
@@ -310,7 +310,7 @@ class JdbcSourceConfig(ConnectionConfig):
             return
         if statement[:7].upper().split()[:1] not in (["SELECT"], ["WITH"]):
             yield ConfigRuleError(f"{key} must begin with SELECT or WITH", key)
-        used = [name for name in _FILTERS if getattr(self, name.replace(".", "_"))]
+        used = [name for name in FILTERS if getattr(self, name.replace(".", "_"))]
         if used:
             yield ConfigRuleError(f"Do not set {' and '.join(used)} with {key}: only the query is read", *used, key)
         if not self.topic_prefix:
@@ -326,7 +326,7 @@ class JdbcSourceConfig(ConnectionConfig):
         if (self.table_whitelist or self.table_blacklist) and (self.table_include_list or self.table_exclude_list):
             yield ConfigRuleError(
                 "Set table.whitelist or table.blacklist, or table.include.list with table.exclude.list, not both kinds",
-                *_FILTERS,
+                *FILTERS,
             )
         if self.table_exclude_list and not self.table_include_list:
             yield ConfigRuleError(

@@ -13,7 +13,8 @@ from connect.errors import ConnectError, RetriableError
 from connect.kits.sql.column import TableId
 from connect.kits.sql.connection import Database
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
-from connectors.jdbc.source.config import Isolation, JdbcSourceConfig, JdbcTaskConfig, Mode
+from connectors.jdbc.checks import CheckedSourceConfig
+from connectors.jdbc.source.config import Isolation, JdbcTaskConfig, Mode
 from connectors.jdbc.source.monitor import TableMonitor
 from connectors.jdbc.source.offsets import Position, partitions_of_table, query_partition
 from connectors.jdbc.source.reader import Polled, TableReader
@@ -132,7 +133,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
         return polled.batch
 
 
-class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
+class JdbcSourceConnector(SourceConnector[CheckedSourceConfig]):
     """Reads tables of SQL databases, or a query: all rows, or new and changed ones."""
 
     task_class = JdbcSourceTask
@@ -176,13 +177,13 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
             self._splits.close()
 
     @classmethod
-    def exactly_once_support(cls, config: JdbcSourceConfig) -> ExactlyOnceSupport:
+    def exactly_once_support(cls, config: CheckedSourceConfig) -> ExactlyOnceSupport:
         """Supported if a number identifies every row."""
         exact = config.mode in (Mode.INCREMENTING, Mode.TIMESTAMP_INCREMENTING)
         return ExactlyOnceSupport.SUPPORTED if exact else ExactlyOnceSupport.UNSUPPORTED
 
     @classmethod
-    def alter_offsets(cls, config: JdbcSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:
+    def alter_offsets(cls, config: CheckedSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:
         """Accept the offsets of tables and queries, with the members that the mode uses."""
         for partition, offset in offsets.items():
             if offset is None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 from connect.config import (
     HIGH,
     LOW,
+    ConfigRuleError,
     Long,
     PluginName,
     Validator,
@@ -19,6 +20,9 @@ from connect.config import (
     unique_list,
     validator,
 )
+from connect.errors import ConfigError
+from connect.internals.kafka.clients.librdkafka import cluster_problem
+from connect.internals.kafka.settings.client import ClientKind
 from connectors.mirror.config.security import SecurityConfig
 from connectors.mirror.extensions import extension_class
 from connectors.mirror.filters import TOPIC_FILTERS, TopicFilter
@@ -27,6 +31,7 @@ from connectors.mirror.policies import POLICIES, ReplicationPolicy
 __all__ = ["EMIT_OFFSET_SYNCS", "FlowConfig", "TopicsConfig", "extension"]
 
 EMIT_OFFSET_SYNCS: Final = "emit.offset-syncs.enabled"
+_CHECK_SECONDS: Final = 5.0
 _PACKAGE: Final = "org.apache.kafka.connect.mirror"
 
 _FORWARDING_ADMIN: Final = "org.apache.kafka.clients.admin.ForwardingAdmin"
@@ -110,6 +115,21 @@ class FlowConfig(SecurityConfig):
         validator=unique_list,
         doc="Aliases of config providers from MirrorMaker's file. Has no effect here: the worker's providers are used.",
     )
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Ask both clusters for their topics, and yield why one does not answer."""
+        from connectors.mirror.clients import Clients, Cluster, Role  # noqa: PLC0415 - it loads the Kafka client
+
+        clients = Clients(self.originals)
+        for cluster in Cluster:
+            try:
+                properties = clients.properties(Role(cluster, ClientKind.ADMIN, "check"))
+            except ConfigError as error:
+                yield error
+                continue
+            who = f"the user of the mirror at the {cluster} cluster"
+            if problem := cluster_problem(properties, who, _CHECK_SECONDS):
+                yield ConfigRuleError(problem, f"{cluster}.cluster.bootstrap.servers")
 
     def _is_switched_off(self, key: str) -> bool:
         """Return whether a switch is off as MirrorMaker's checks see it: by its exact text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -11,7 +11,6 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
-    ConfigValue,
     Long,
     at_least,
     invalid_value,
@@ -306,19 +305,13 @@ class MongoSinkConfig(ConnectionConfig):
         doc="The language of names of months and days in texts: English.",
     )
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect to find what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        config = cls.parse(props, secret_keys=secret_keys)
-        described = {value.name: value for value in values}
-        for problem in transaction_problems(
-            config.client(), needs_transactions=config.delivery is Delivery.EXACTLY_ONCE
-        ):
-            described["connection.uri"] = described["connection.uri"].with_errors(problem)
-        return tuple(described.values())
+    always_checks_system = True
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect, and yield an error for what would fail later."""
+        needs_transactions = self.delivery is Delivery.EXACTLY_ONCE
+        for problem in transaction_problems(self.client(), needs_transactions=needs_transactions):
+            yield ConfigRuleError(problem, "connection.uri")
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias
 
@@ -12,7 +12,6 @@ from connect.config import (
     LOW,
     MEDIUM,
     ConfigRuleError,
-    ConfigValue,
     Long,
     Password,
     at_least,
@@ -332,17 +331,12 @@ class MongoSourceConfig(ConnectionConfig):
         default="", importance=MEDIUM, doc="The name of the source partition; by default hosts, database, collection."
     )
 
-    @classmethod
-    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Validate the configuration, and then connect to find what would fail later."""
-        values = super().validate(props, secret_keys=secret_keys)
-        if any(value.errors for value in values):
-            return values
-        config = cls.parse(props, secret_keys=secret_keys)
-        described = {value.name: value for value in values}
-        for problem in stream_problems(config.client()):
-            described["connection.uri"] = described["connection.uri"].with_errors(problem)
-        return tuple(described.values())
+    always_checks_system = True
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect, and yield an error for what would fail later."""
+        for problem in stream_problems(self.client()):
+            yield ConfigRuleError(problem, "connection.uri")
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule over several options."""

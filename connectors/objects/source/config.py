@@ -30,6 +30,7 @@ from connect.kits.files.systems.address import Address, parse_address
 from connect.kits.objects.location import parse_location
 from connect.kits.objects.options import ObjectOptions
 from connect.kits.objects.sqs import SqsQueue
+from connect.kits.objects.store import open_store, store_problem
 from connectors.objects.source.names import RestoredNames, TemplateNames, TopicNames
 
 __all__ = [
@@ -274,6 +275,12 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
             yield ConfigRuleError(str(error), self.bucket_key)
 
     bucket_key: ClassVar[str]
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Look into the bucket, and yield why it cannot be read."""
+        store = open_store(parse_location(self.url), self)
+        if problem := store_problem(store, self.key_prefix.rpartition("/")[0], writes=False):
+            yield ConfigRuleError(problem, self.bucket_key)
 
     @property
     def keys_of_split(self) -> Sequence[str] | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
-from connect.config import HIGH, LOW, MEDIUM, between, matches, option
+from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, between, matches, option
 from connect.errors import ConfigError
 from connect.hosts import HostsConfig
 from connect.kits.objects.azure_account import AzureAccount
 from connect.kits.objects.location import Location, parse_location
 from connect.kits.objects.options import ObjectOptions, S3Options
+from connect.kits.objects.store import open_store, store_problem
 
 __all__ = ["StoreOptions"]
 
@@ -102,6 +104,18 @@ class StoreOptions(ObjectOptions, _PartOptions, _PlaceOptions):
         if self.store_url is not None and self.store_url.startswith(("http:", "https:")):
             return self.store_url
         return super().endpoint
+
+    def can_check_system(self) -> bool:
+        """Return whether the store is one that is reached without Spark's Java, if there is one."""
+        return self.has_store and self.location.kind != "hdfs"
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Look into the store, and yield why it cannot be used."""
+        if problem := store_problem(open_store(self.location, self), self.topics_dir, writes=self.writes):
+            yield ConfigRuleError(problem, "store.url" if self.store_url is not None else "s3.bucket.name")
+
+    writes: ClassVar[bool] = True
+    """Whether the store is written to."""
 
     def store_mistakes(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule about these options."""

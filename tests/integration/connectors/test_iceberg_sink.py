@@ -92,6 +92,13 @@ def test_commits_carry_the_offsets(lake: IcebergLake) -> None:
     assert lake.table().properties["sluice.offsets.lake"] == json.dumps(lake.offsets(), separators=(",", ":"))
 
 
+def test_a_small_load_of_changes_writes_one_file(lake: IcebergLake) -> None:
+    lake.records.produce([{"id": n} for n in range(300)], keys=[{"id": n} for n in range(300)])
+    lake.records.drain(lake.task(UPSERT))
+    assert lake.table().scan().to_arrow().num_rows == 300
+    assert len(lake.files()) == 1
+
+
 DECLARED: Mapping[str, tuple[Any, Sequence[Any]]] = {
     "id": ("int64", range(4)),
     "small": ("int8", [1, -1, None, 3]),

@@ -19,7 +19,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from connect.data import Schema, SchemaAndValue, ValueColumn, date_schema, decimal_schema, time_schema, timestamp_schema
 from connect.errors import DataError, RetriableError
 from converters.avro import AvroConverter
-from worker.cli.registry import registry as registry_command
+from worker.cli.servers.registry import registry as registry_command
 from worker.embedded.registry.server import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
 
 ORDER = Schema.struct(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from worker.cli.connectors.outcome import starts_of, told_outcomes, wait_options
 from worker.cli.options import client_of, refusals_shown, url_option
 from worker.cli.output import Output, output_option, print_document
 
@@ -32,16 +33,23 @@ _STATE_CHANGES: Final = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "sto
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
 @click.option("--prune", is_flag=True, help="Delete the connectors of the cluster that no file describes.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@wait_options
 @output_option
 @url_option
-def apply(folder: Path, prune: bool, dry_run: bool, output: Output, url: str) -> None:
+def apply(folder: Path, prune: bool, dry_run: bool, wait: bool, timeout: float, output: Output, url: str) -> None:
     """Change the connectors of a cluster to match the files in FOLDER, and show the changes.
 
     A file (.properties, .json, .yaml) holds the configuration of a connector or, in JSON and YAML, its name, config and
     state: running, paused or stopped. Without a state, the connector keeps its current one. All new and changed
     configurations are validated before the first is written.
 
-    Exit status: 0 done, or nothing to do; 1 refused, 2 wrong usage, 3 a dry run has found changes.
+    \b
+    Examples:
+      sluice apply connectors --dry-run
+      sluice apply connectors --prune --wait
+
+    Exit status: 0 done, or nothing to do; 1 refused, 2 wrong usage, 3 a dry run has found changes, or with --wait a
+    changed connector has failed, 4 one does not run in time.
     """
     from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
     from worker.cli.apply.folder import read_folder  # noqa: PLC0415
@@ -65,11 +73,15 @@ def apply(folder: Path, prune: bool, dry_run: bool, output: Output, url: str) ->
     changing = [item for item in planned if item.changes_something]
     if dry_run:
         raise SystemExit(_CHANGES if changing else 0)
+    before = {item.name: starts_of(client, item.name) for item in changing} if wait else {}
     refused = [item.name for item in changing if not _done(client, item)]
     if refused:
         raise click.ClickException(f"{len(refused)} of {len(changing)} changes were refused: {', '.join(refused)}")
     if output is Output.TABLE and changing:
         click.echo(f"{len(changing)} {'connector' if len(changing) == 1 else 'connectors'} changed.")
+    if wait:
+        kept = [item.name for item in changing if item.desired is not None]
+        raise SystemExit(told_outcomes(client, kept, timeout, before))
 
 
 def _existing(client: RestClient) -> dict[str, Existing]:

@@ -1,4 +1,4 @@
-"""Reads the connectors described by the files of a folder: properties, JSON and YAML."""
+"""Reads the connectors described by the files of a folder: properties, JSON, YAML and resources of Kubernetes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import yaml
 
 from connect.errors import ConnectError
 from worker.cli.apply.plan import STATES, Desired
+from worker.cli.apply.strimzi import document_of, is_resource
 from worker.config.connector_files import connector_of, read_document, with_name
 from worker.stores.config.store import TargetState
 
@@ -63,7 +64,8 @@ def _is_connector(file: Path) -> bool:
 
 def _connectors(file: Path) -> Iterator[Desired]:
     documents = _yaml_documents(file) if file.suffix in _YAML else [read_document(file)]
-    for document in documents:
+    for read in documents:
+        document = document_of(file, read) if is_resource(read) else read
         wrapped = isinstance(document.get("config"), Mapping)
         own = {key: value for key, value in document.items() if not (wrapped and key == _STATE)}
         given = with_name(file, connector_of(file, own))

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from connect.internals.garbage_collection import importing
+from worker.cli.groups import CommandGroup
 
 __all__ = ["mirror"]
 
@@ -27,7 +28,7 @@ _ELSEWHERE: Final = {
 """Commands in modules of their own, by module and name."""
 
 
-class _Mirror(click.Group):
+class _Mirror(CommandGroup):
     """A group that runs the flows of a file if its first argument is a file."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

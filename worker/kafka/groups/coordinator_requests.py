@@ -23,7 +23,7 @@ from connect.internals.kafka.auth.rights import ADMIN, Right, on_group, on_topic
 from connect.internals.kafka.settings.client import ClientProperties
 from worker.kafka.clients.kafka_python import kafka_python_settings, quieten
 
-__all__ = ["delete_group", "forget_offsets", "read_offsets", "set_offsets"]
+__all__ = ["delete_group", "forget_offsets", "has_members", "read_offsets", "set_offsets"]
 
 T = TypeVar("T")
 
@@ -36,6 +36,7 @@ _MOVING: Final = (
 # A partition that has no offset or no longer exists has nothing to delete.
 _FORGOTTEN: Final = (errors.NoError, errors.UnknownTopicOrPartitionError)
 _LOOK_AGAIN: Final = 0.2
+_WITHOUT_MEMBERS: Final = ("Empty", "Dead")
 
 
 def read_offsets(client: ClientProperties, group: str, timeout: float) -> dict[tuple[str, int], int]:
@@ -102,6 +103,17 @@ def delete_group(client: ClientProperties, group: str, timeout: float) -> None:
 
     with suppress(_UnknownGroupError), _refusals("reset", group, [on_group(group, "Delete")]):
         _answered(client, ask, timeout)
+
+
+def has_members(client: ClientProperties, group: str, timeout: float) -> bool:
+    """Return whether a group of any protocol has members.
+
+    Raises :class:`~connect.errors.ConnectError` if the broker refuses or does not answer within ``timeout`` seconds.
+    """
+    # The description of a group would be read as that of a group of consumers.
+    with _refusals("list", group, [on_group(group, "Describe")]):
+        listed = _answered(client, lambda admin: admin.list_groups(), timeout)
+    return any(each["group_id"] == group and each.get("group_state") not in _WITHOUT_MEMBERS for each in listed)
 
 
 class _UnknownGroupError(Exception):

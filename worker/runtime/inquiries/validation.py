@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
@@ -42,11 +42,13 @@ from worker.runtime.inquiries.connector_keys import (
     framework_of,
     key_warnings,
 )
+from worker.runtime.inquiries.system_check import check_system
 from worker.security.redaction import Redaction
 
 __all__ = ["exactly_once_errors", "validate"]
 
 _DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
+_MISTAKEN: Final = "The configuration has mistakes. Its system is asked once they are corrected."
 _OFFSETS_TOPIC: Final = "offsets.storage.topic"
 
 Pairs: TypeAlias = dict[str, tuple[ConfigKey | None, ConfigValue]]
@@ -120,6 +122,7 @@ def _validate(
     _add_errors(pairs, exactly_once_errors(assembly), redaction)
     _add_errors(pairs, _reference_errors(assembly, given), redaction)
     _add_nulls(pairs, [key for key, value in command.config.items() if value is None])
+    connection = _checked_system(assembly, pairs, redaction) if command.connect else None
     shown = [(definition, value) for definition, value in pairs.values() if definition is not None or value.errors]
     infos = {
         "name": command.config["connector.class"],
@@ -130,7 +133,23 @@ def _validate(
         ],
     }
     warnings = [redaction.redacted(warning) for warning in (*key_warnings(assembly), *_warnings(assembly))]
-    return messages.Validated(infos, "source" if assembly.is_source else "sink", warnings)
+    return messages.Validated(infos, "source" if assembly.is_source else "sink", warnings, connection)
+
+
+def _checked_system(assembly: Assembly, pairs: Pairs, redaction: Redaction) -> dict[str, Any]:
+    """Have the connector check its system, add the errors, and tell whether the system was asked."""
+    try:
+        config = assembly.connector_config
+    except ConfigError:
+        return {"checked": False, "reason": _MISTAKEN}
+    if config.always_checks_system:
+        # It was asked when the connector's own keys were validated.
+        return {"checked": True}
+    if any(value.errors for _, value in pairs.values()):
+        return {"checked": False, "reason": _MISTAKEN}
+    check = check_system(config)
+    _add_errors(pairs, ((key, str(error)) for error in check.errors for key in keys_of(error)), redaction)
+    return check.document
 
 
 def _warnings(assembly: Assembly) -> Iterable[str]:

@@ -23,6 +23,7 @@ __all__ = [
     "UNREACHABLE",
     "ConnectionFailures",
     "admin",
+    "cluster_problem",
     "consumer",
     "fail_without_login",
     "log_error",
@@ -48,6 +49,9 @@ _STATISTICS_MS: Final = 30_000
 _REPORTED: Final = "Kafka client: %s"
 """Logged for failures that a client keeps retrying, such as a login, often every second."""
 
+_SLICE_SECONDS: Final = 1.0
+_TELLING: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE})
+"""Errors that say more than that no broker answers."""
 _FACILITY: Final = "FAIL"
 _QUIET_SECONDS: Final = 60.0
 _RETRYING: Final = ": retrying"
@@ -131,6 +135,35 @@ def admin(properties: ClientProperties, on_error: ErrorCallback | None = None) -
         return AdminClient({**_configuration(properties, on_error), **_CREATES_NONE})
     except (KafkaException, ValueError, TypeError) as error:
         raise _refused(error, properties) from None  # I8: the original may hold a secret
+
+
+def cluster_problem(properties: ClientProperties, who: str, seconds: float) -> str | None:
+    """Return why no broker of a cluster answers within some seconds; ``None`` if one does.
+
+    ``who`` describes whose client it is, for the remedy of a refused login.
+    """
+    told: list[KafkaError] = []
+
+    def note(error: KafkaError) -> None:
+        if error.code() in _TELLING or not told:
+            told[:] = [error]
+
+    try:
+        client = admin(properties, note)
+    except ConnectError as error:
+        return str(error)
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            client.list_topics(timeout=min(_SLICE_SECONDS, left))
+        except KafkaException as error:
+            client.poll(0)
+            told = told or [error.args[0]]
+        else:
+            return None
+        if is_login_refused(told[0]):
+            break
+    return f"No broker of {properties.properties.get('metadata.broker.list')} answers: {explained(told[0], who)}"
 
 
 def log_error(error: KafkaError) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Merge", "Written"]
 
+_CHANGES_A_PART: Final = 50_000
 _FILE: Final = "_sluice_file"
 _ORDERED: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.STRING)
 
@@ -65,6 +66,8 @@ class Merge:
         total, written, bounds = self._counted(changes)
         if not total:
             return Written()
+        # Spark does not join the 200 parts of what is persisted, each of which would be a file.
+        changes = changes.coalesce(-(-total // _CHANGES_A_PART))
         new = changes.where(f"NOT {CHANGE_COLUMN}.deleted").selectExpr(*self._columns)
         keys = changes.selectExpr(*(f"{_key(name)} AS {alias}" for name, alias in self._keys.items()))
         tasks = self._change.planned(self._branch, bounds)

@@ -44,6 +44,8 @@ class PartitionFields(StrEnum):
 class SparkFileSourceConfig(BulkSourceConfig, StoreOptions, RowOptions):
     """The options of the file source. Keys that begin with ``spark.`` are Spark's own and are passed to its session."""
 
+    writes = False
+
     store_url: str | None = option(
         default=None,
         importance=HIGH,

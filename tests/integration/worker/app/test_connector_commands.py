@@ -78,7 +78,10 @@ def test_the_life_of_a_connector(worker: StandaloneWorker, topic: str, tmp_path:
     )
     assert done(worker, "connectors", "delete", "lines", "--yes") == "Deleted lines.\n"
     gone = sluice(worker, "connectors", "show", "lines")
-    assert (gone.exit_code, gone.output) == (1, "Error: Connector lines not found\n")
+    assert (gone.exit_code, gone.output) == (
+        1,
+        "Error: There is no connector lines; `sluice connectors list` lists those there are.\n",
+    )
 
 
 def test_what_has_failed_is_told_with_its_cause(worker: StandaloneWorker, topic: str, tmp_path: Path) -> None:
@@ -137,7 +140,10 @@ def test_what_a_worker_logs_of_a_connector_can_be_read(worker: StandaloneWorker,
     again = requests.get(f"{worker.url()}connectors/one/logs", params={"after": answer["next"]}, timeout=60).json()
     assert again["lines"] == []
     assert requests.get(f"{worker.url()}connectors/one/logs?after=x", timeout=60).status_code == 400
-    assert sluice(worker, "connectors", "logs", "nobody").output == "Error: Connector nobody not found\n"
+    assert (
+        sluice(worker, "connectors", "logs", "nobody").output
+        == "Error: There is no connector nobody; `sluice connectors list` lists those there are.\n"
+    )
 
 
 def test_a_worker_that_is_not_there_is_told_in_plain_words() -> None:

@@ -44,6 +44,7 @@ def test_a_file_goes_through_a_topic_into_a_file_and_the_worker_ends(
     assert worker.run() == 0
     assert sink.read_text() == lines(20_000)
     assert committed(bootstrap, f"connect-sink-{topic}", topic) == [20_000]
+    assert "In all: 20,000 records read, 20,000 written in " in worker.log()
 
 
 def test_a_second_run_goes_on_where_the_first_stopped(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from connect.errors import ConfigError, ConnectError
 from equipment.brokers.topics import admin_client
 from equipment.proofs import thorough
 from equipment.waiting import wait_until
-from worker.cli.broker import broker as broker_command
+from worker.cli.servers.broker import broker as broker_command
 from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
 
 LEASE = """

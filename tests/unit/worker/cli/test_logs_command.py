@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rest.client import RestClient
-from worker.cli.logs import ConnectorLogs
+from worker.cli.connectors.logs import ConnectorLogs
 
 
 class OneWorker(RestClient):

@@ -1,4 +1,4 @@
-from worker.metrics.progress import Progress
+from worker.metrics.progress import Progress, Run
 
 
 def test_a_line_tells_counts_rates_and_lag() -> None:
@@ -47,3 +47,20 @@ def test_what_leaves_with_a_task_is_no_movement() -> None:
 def test_there_is_no_line_while_nothing_moves() -> None:
     now = Progress.of({"sink-record-lag": 4.0}, at=12.0)
     assert now.line(Progress.of({}, at=10.0)) is None
+
+
+def test_a_run_adds_up_what_has_moved_although_tasks_leave() -> None:
+    run = Run(begun=10.0)
+    assert run.line() is None
+    before = Progress.of({}, at=10.0)
+    for at, read, written in ((12.0, 400_000.0, 100_000.0), (17.6, 600_000.0, 600_000.0), (18.0, 0.0, 600_000.0)):
+        now = Progress.of({"source-record-write-total": read, "sink-record-send-total": written}, at=at)
+        run.add(before, now)
+        before = now
+    assert run.line() == "600,000 records read, 600,000 written in 7.6 s"
+
+
+def test_a_run_of_a_sink_alone_names_what_was_written() -> None:
+    run = Run(begun=0.0)
+    run.add(Progress.of({}, at=0.0), Progress.of({"sink-record-send-total": 1.0}, at=2.5))
+    assert run.line() == "1 record written in 2.5 s"

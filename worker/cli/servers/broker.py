@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from connect.errors import ConnectError
+from worker.cli.groups import CommandGroup
 from worker.cli.output import print_progress
 from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
 from worker.embedded.broker.settings import DEFAULT_HEAP
@@ -24,7 +25,7 @@ _folder = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def broker() -> None:
     """Run a single-node Apache Kafka broker on this machine."""
 

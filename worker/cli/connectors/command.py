@@ -5,11 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import click
 
-from worker.cli.options import TROUBLED, begin_option, client_of, refusals_shown, troubles_of, url_option
+from worker.cli.connectors.configuration import edit, history, restore, set_keys, topics
+from worker.cli.connectors.outcome import starts_of, told_outcomes, wait_options
+from worker.cli.groups import CommandGroup
+from worker.cli.options import (
+    TROUBLED,
+    begin_option,
+    client_of,
+    for_each,
+    name_argument,
+    names_argument,
+    refusals_shown,
+    troubles_of,
+    url_option,
+)
 from worker.cli.output import Output, columns, output_option, print_document, state
 from worker.cli.status_summary import Failure, failures, hanging, losses, notices, summed, waiting
 
@@ -19,12 +32,30 @@ if TYPE_CHECKING:
 __all__ = ["connectors"]
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-_NAMES: Final = click.argument("names", metavar="NAME...", nargs=-1, required=True)
 
 
-@click.group()
+class _Connectors(CommandGroup):
+    headings: ClassVar = {
+        "Look": ("list", "show", "logs", "preview", "topics", "history"),
+        "Change": ("create", "set", "edit", "restore", "delete"),
+        "Run": ("pause", "resume", "stop", "restart"),
+    }
+
+
+@click.group(cls=_Connectors)
 def connectors() -> None:
-    """Show and change the connectors of a worker or cluster."""
+    """Show and change the connectors of a worker or cluster.
+
+    \b
+    Examples:
+      sluice connectors create orders.json --wait
+      sluice connectors set orders tasks.max=4
+      sluice connectors restart orders invoices --failed
+    """
+
+
+for _command in (set_keys, edit, history, restore, topics):
+    connectors.add_command(_command)
 
 
 @connectors.command("list")
@@ -46,7 +77,7 @@ def list_connectors(url: str, output: Output) -> None:
 
 
 @connectors.command()
-@click.argument("name")
+@name_argument
 @url_option
 @output_option
 def show(name: str, url: str, output: Output) -> None:
@@ -60,30 +91,38 @@ def show(name: str, url: str, output: Output) -> None:
 
 @connectors.command()
 @click.argument("files", metavar="FILE...", type=_FILE, nargs=-1, required=True)
+@wait_options
 @url_option
-def create(files: tuple[Path, ...], url: str) -> None:
-    """Create a connector from each FILE, properties or JSON, as for `sluice standalone`."""
+def create(files: tuple[Path, ...], wait: bool, timeout: float, url: str) -> None:
+    """Create a connector from each FILE, properties or JSON, as for `sluice standalone`.
+
+    Exit status: 0 created, 1 one was refused; with --wait also 3 one has failed, 4 one does not run in time.
+    """
     from connect.errors import ConnectError  # noqa: PLC0415 - these take a while to import
     from worker.config.connector_files import read_connector  # noqa: PLC0415
 
     client = client_of(url)
     try:
-        given = [read_connector(file) for file in files]
+        given = {connector.name: connector for connector in map(read_connector, files)}
     except ConnectError as error:
         raise click.ClickException(str(error)) from error
-    for connector in given:
-        body: dict[str, Any] = {"name": connector.name, "config": dict(connector.config)}
+
+    def make(name: str) -> str:
+        connector = given[name]
+        body: dict[str, Any] = {"name": name, "config": dict(connector.config)}
         if connector.target is not None:
             body["initial_state"] = {"STARTED": "RUNNING"}.get(connector.target.value, connector.target.value)
         with refusals_shown(client):
             client.post("/connectors", body)
         for warning in _warnings(client, connector.config):
             click.echo(warning, err=True)
-        click.echo(f"Created {connector.name}. Its state: sluice connectors show {connector.name}")
+        return f"Created {name}." if wait else f"Created {name}. Its state: sluice connectors show {name}"
+
+    for_each(given, make, lambda done: told_outcomes(client, done, timeout) if wait else 0)
 
 
 @connectors.command()
-@_NAMES
+@names_argument
 @url_option
 def pause(names: tuple[str, ...], url: str) -> None:
     """Pause each connector NAME; it keeps its tasks and partitions."""
@@ -91,7 +130,7 @@ def pause(names: tuple[str, ...], url: str) -> None:
 
 
 @connectors.command()
-@_NAMES
+@names_argument
 @url_option
 def resume(names: tuple[str, ...], url: str) -> None:
     """Resume each connector NAME, after pause or stop."""
@@ -99,7 +138,7 @@ def resume(names: tuple[str, ...], url: str) -> None:
 
 
 @connectors.command()
-@_NAMES
+@names_argument
 @url_option
 def stop(names: tuple[str, ...], url: str) -> None:
     """Stop each connector NAME; none of its tasks runs, and its offsets can be changed."""
@@ -107,29 +146,42 @@ def stop(names: tuple[str, ...], url: str) -> None:
 
 
 @connectors.command()
-@_NAMES
+@names_argument
 @click.option("--failed", is_flag=True, help="Only the failed connector or tasks.")
 @click.option("--task", type=click.IntRange(0), help="Only this task.")
+@wait_options
 @url_option
-def restart(names: tuple[str, ...], failed: bool, task: int | None, url: str) -> None:
-    """Restart each connector NAME with its tasks. This loads changed plugin code."""
+def restart(names: tuple[str, ...], failed: bool, task: int | None, wait: bool, timeout: float, url: str) -> None:
+    """Restart each connector NAME with its tasks. This loads changed plugin code.
+
+    Exit status: 0 restarted, 1 one was refused; with --wait also 3 one has failed, 4 one does not run in time.
+    """
     if failed and task is not None:
         raise click.UsageError("Use either --failed or --task.")
     client = client_of(url)
-    for name in names:
+    before = {name: _restarted(starts_of(client, name), task, failed=failed) for name in names} if wait else {}
+
+    def again(name: str) -> str:
         with refusals_shown(client, name):
             if task is not None:
                 client.post(client.connector_path(name, "tasks", str(task), "restart"))
-                done = f"Restarted task {task} of {name}."
-            else:
-                only = str(failed).lower()
-                shown = client.post(client.connector_path(name, "restart"), includeTasks="true", onlyFailed=only)
-                done = (shown or {}).get("message") or f"Restarted {name}."
-        click.echo(done)
+                return f"Restarted task {task} of {name}."
+            only = str(failed).lower()
+            shown = client.post(client.connector_path(name, "restart"), includeTasks="true", onlyFailed=only)
+            return (shown or {}).get("message") or f"Restarted {name}."
+
+    for_each(names, again, lambda done: told_outcomes(client, done, timeout, before) if wait else 0)
+
+
+def _restarted(starts: Mapping[str, str], task: int | None, *, failed: bool) -> Mapping[str, str]:
+    """Return the starts of those parts that have to start again; of failed ones it is seen by their states."""
+    if failed:
+        return {}
+    return starts if task is None else {part: at for part, at in starts.items() if part == str(task)}
 
 
 @connectors.command()
-@_NAMES
+@names_argument
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @url_option
 def delete(names: tuple[str, ...], yes: bool, url: str) -> None:
@@ -137,14 +189,17 @@ def delete(names: tuple[str, ...], yes: bool, url: str) -> None:
     if not yes:
         click.confirm(f"Delete {', '.join(names)}?", abort=True)
     client = client_of(url)
-    for name in names:
+
+    def forget(name: str) -> str:
         with refusals_shown(client, name):
             client.delete(client.connector_path(name))
-        click.echo(f"Deleted {name}.")
+        return f"Deleted {name}."
+
+    for_each(names, forget)
 
 
 @connectors.command()
-@click.argument("name")
+@name_argument
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many records to show.")
 @begin_option
 @click.option("--timeout", type=click.IntRange(1, 20), default=10, show_default=True, help="Seconds to wait for them.")
@@ -170,7 +225,7 @@ def preview(name: str, limit: int, begin: str, timeout: int, url: str, output: O
 
 
 @connectors.command()
-@click.argument("name")
+@name_argument
 @click.option("-f", "--follow", is_flag=True, help="Follow the log until Ctrl-C.")
 @click.option(
     "--lines", default=100, show_default=True, type=click.IntRange(0, 10_000), help="Number of lines to start with."
@@ -182,7 +237,7 @@ def logs(name: str, follow: bool, lines: int, url: str) -> None:
     Each worker keeps some 256 KB for each connector since its start. Workers are contacted at the addresses they
     advertise to each other.
     """
-    from worker.cli.logs import ConnectorLogs  # noqa: PLC0415 - it imports the client
+    from worker.cli.connectors.logs import ConnectorLogs  # noqa: PLC0415 - it imports the client
 
     client = client_of(url)
     with refusals_shown(client, name):
@@ -204,10 +259,13 @@ def _warnings(client: RestClient, config: Mapping[str, str | None]) -> list[str]
 
 def _change(names: Iterable[str], url: str, change: str, done: str) -> None:
     client = client_of(url)
-    for name in names:
+
+    def act(name: str) -> str:
         with refusals_shown(client, name):
             client.put(client.connector_path(name, change))
-        click.echo(f"{done} {name}.")
+        return f"{done} {name}."
+
+    for_each(names, act)
 
 
 def _table(statuses: list[dict[str, Any]]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from connect.errors import ConnectError
+from worker.cli.groups import CommandGroup
 from worker.cli.output import print_progress
 from worker.embedded.registry.server import EmbeddedRegistry, RegistryInfo, RegistryServerConfig, Storage
 from worker.embedded.registry.settings import DEFAULT_HEAP
@@ -24,7 +25,7 @@ _folder = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def registry() -> None:
     """Run a schema registry with Confluent's API on this machine."""
 

@@ -1,0 +1,114 @@
+"""What a check of the database finds: whether it can be signed in to, and whether it has the tables that are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connect.config import ConfigRuleError
+from connect.errors import ConfigError, ConnectError
+from connect.kits.objects.local import folder_problem
+from connect.kits.sql.connection import Database
+from connect.kits.sql.dialect import Dialect
+from connectors.jdbc.config import ConnectionConfig
+from connectors.jdbc.sink.config import JdbcSinkConfig
+from connectors.jdbc.sink.routing import Routing
+from connectors.jdbc.source.config import FILTERS, JdbcSourceConfig
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+__all__ = ["CheckedSinkConfig", "CheckedSourceConfig"]
+
+
+class _CheckedConfig(ConnectionConfig):
+    """The options of a database that can be checked."""
+
+    def check_system(self) -> Iterable[ConfigError]:
+        """Connect once, and yield an error for what would fail later."""
+        if self.creates_file and not Path(self.address.database).exists():
+            if problem := folder_problem(Path(self.address.database).parent, writes=True):
+                yield ConfigRuleError(problem, "connection.url")
+            return
+        try:
+            database = Database(
+                self.host_guard, self.dialect(), lambda _: False, attempts=1, backoff=0, reads=not self.creates_file
+            )
+        except ConnectError as error:
+            yield ConfigRuleError(str(error), "connection.url")
+            return
+        try:
+            with database.errors("ask for tables"):
+                yield from self.table_errors(database.dialect, database.connection())
+        except ConnectError as error:
+            yield ConfigRuleError(str(error), "connection.url")
+        finally:
+            database.dispose()
+
+    @property
+    def creates_file(self) -> bool:
+        """Whether the database is a file that is created when it is written to."""
+        return False
+
+    def table_errors(self, dialect: Dialect, connection: Connection) -> Iterable[ConfigError]:  # noqa: ARG002
+        """Yield an error for each table that is not as the options need it."""
+        return ()
+
+
+class CheckedSourceConfig(JdbcSourceConfig, _CheckedConfig):
+    """The options of the JDBC source, whose database can be checked."""
+
+    def table_errors(self, dialect: Dialect, connection: Connection) -> Iterable[ConfigError]:
+        """Yield an error for tables that do not exist, and for columns that they lack. A query is not run."""
+        if self.statement:
+            return
+        chosen = self.table_filter.chosen(
+            dialect.tables(
+                connection,
+                types=[each.strip().upper() for each in self.table_types],
+                catalog=self.catalog_pattern,
+                schema=self.schema_pattern,
+            )
+        )
+        key = next((key for key in FILTERS if getattr(self, key.replace(".", "_"))), "connection.url")
+        if missing := self.table_filter.missing(chosen):
+            yield ConfigRuleError(
+                f"The connector would wait for {', '.join(missing)}: there is no such table, or "
+                f"{self.connection_user or 'the user'} may not see it. Create it, grant the right to read it, or "
+                f"correct {key}.",
+                key,
+            )
+        elif not chosen:
+            yield ConfigRuleError("No table would be read: create one, or correct the keys that choose tables.", key)
+        columns = {"timestamp.column.name": self.timestamp_column_name} if self.mode.has_timestamp else {}
+        if self.mode.has_incrementing and self.incrementing_column_name:
+            columns["incrementing.column.name"] = (self.incrementing_column_name,)
+        for table in chosen if columns else ():
+            has = {column.name.lower() for column in dialect.columns(connection, table)}
+            for key, names in columns.items():
+                if lacking := [name for name in names if name.lower() not in has]:
+                    yield ConfigRuleError(f"Table {table} has no column {lacking[0]}: correct {key}.", key)
+
+
+class CheckedSinkConfig(JdbcSinkConfig, _CheckedConfig):
+    """The options of the JDBC sink, whose database can be checked."""
+
+    @property
+    def creates_file(self) -> bool:
+        """Whether the database is a file: SQLite makes it."""
+        return self.address.is_file
+
+    def table_errors(self, dialect: Dialect, connection: Connection) -> Iterable[ConfigError]:
+        """Yield an error for the table of each topic in topics that does not exist and is not created."""
+        if self.auto_create or self.table_name_field:
+            return
+        routing = Routing(self, dialect)
+        for topic in filter(None, (name.strip() for name in (self.originals.get("topics") or "").split(","))):
+            table = routing.table_of(topic)
+            if dialect.resolve(connection, table) is None:
+                yield ConfigRuleError(
+                    f"Table {table} for the topic {topic} does not exist: create it, set auto.create=true, or correct "
+                    "table.name.format.",
+                    "table.name.format",
+                )
