@@ -19,6 +19,7 @@ sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != Path(
 import orjson
 
 from connect.data import Schema
+from connect.data.arrow import to_array
 from converters.json_schema import JsonSchemaConverterConfig
 from converters.json_schema.converter import JsonSchemaFormat
 
@@ -29,7 +30,8 @@ def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records
     write = form.encoder(schema, written, written.parsed, 1, strict=False)
     valid = form.encoder(schema, written, written.parsed, 1, strict=True)
     messages = write(values)
-    read = form.reader(written.parsed, written.parsed, None, messages[0][:5]).decode
+    reader = form.reader(written.parsed, written.parsed, None, messages[0][:5])
+    read, into_columns = reader.decode, reader.columns().read
     read_valid = careful.reader(written.parsed, written.parsed, None, messages[0][:5]).decode
     assert read(messages) == list(values)
     print(f"\n{name}, {sum(map(len, messages)) / len(messages):.0f} bytes a message")
@@ -45,6 +47,8 @@ def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records
     }
     for label, (reading, writing) in rows.items():
         print(f"{label:16}{seconds(reading, records):10.2f}{seconds(writing, records):10.2f}")
+    print(f"{'to Arrow':16}{seconds(lambda: to_array(read(messages), reader.schema), records):10.2f}   by way of dicts")
+    print(f"{'into columns':16}{seconds(lambda: into_columns(messages), records):10.2f}")
 
 
 def main() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar
 
-from connect.data import ArrowColumn, Column, Schema, ValueColumn
+from connect.data import Schema
 from connect.kits.avro.avro_schema import AvroSchema, is_null, parse_avro
 from connect.kits.avro.avro_text import avro_text
 from connect.kits.avro.config import AvroDataConfig
@@ -14,15 +13,11 @@ from connect.kits.avro.decode import Decode, decoder
 from connect.kits.avro.encode import Encode, encoder
 from connect.kits.avro.from_connect import avro_from_connect
 from connect.kits.avro.to_connect import connect_from_avro
-from connect.kits.schema_frame import HEADER
 from converters.registry import RegisteredSchema, RegistryClient, RegistryConfig
 from converters.registry.codecs import ArrowDecoder, Reader, SchemaFormat, Written
 from converters.registry.converter import RegistryConverter
 
 __all__ = ["AvroConverter", "AvroConverterConfig"]
-
-_SHORT_RUN: Final = 64
-"""Runs of fewer messages with the same schema id, on average, are not worth a column each."""
 
 
 class AvroConverterConfig(RegistryConfig, AvroDataConfig):
@@ -93,27 +88,3 @@ class AvroConverter(RegistryConverter[AvroConverterConfig]):
 
     def __init__(self, config: AvroConverterConfig, *, is_key: bool = False) -> None:
         super().__init__(config, AvroFormat(config), config.schemas_cache_config, is_key=is_key)
-
-    def to_connect_arrow(self, topic: str, data: Any) -> Sequence[Column]:
-        """Return the values of an Arrow array of messages, none of which is null, decoded straight into Arrow.
-
-        A new column starts where the schema id changes. Values without a schema are returned as plain values. Needs
-        numpy and pyarrow. Raises :class:`~connect.errors.DataError` if a message is malformed or Arrow cannot hold
-        its value.
-        """
-        from pyarrow import compute  # noqa: PLC0415 - pyarrow is loaded only where columns are read
-
-        runs: Any = compute.call_function("run_end_encode", [compute.binary_slice(data, 0, HEADER)])
-        ends, start = runs.run_ends.to_pylist(), 0
-        if len(ends) > 1 + len(data) // _SHORT_RUN:
-            return self.to_connect_column(topic, data.to_pylist())
-        columns: list[Column] = []
-        for end, header in zip(ends, runs.values.to_pylist(), strict=True):
-            reader = self.reader(topic, header)
-            run = data.slice(start, end - start)
-            if reader.columns is None:
-                columns.append(ValueColumn(reader.decode(run.to_pylist())))
-            else:
-                columns.append(ArrowColumn(reader.columns().read_array(run), reader.schema))
-            start = end
-        return columns

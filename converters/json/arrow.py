@@ -9,7 +9,7 @@ expected, numbers out of range, fractions in integers, duplicates of a known fie
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ import pyarrow.json as pyarrow_json
 from connect.data import Schema, Type, logical
 from connect.data.arrow import arrow_type, to_array
 from connect.errors import DataError
-from converters.json.decode import decoder
+from converters.json.decode import Decode
 from converters.json.errors import DoubtError
 from converters.json.nesting import check_depths
 
@@ -48,8 +48,10 @@ _BASE: Final = {
 class ArrowReader:
     """Reads JSON objects as structs of one schema."""
 
-    def __init__(self, schema: Schema, *, replace_null: bool) -> None:
+    def __init__(self, schema: Schema, decoder_of: Callable[[Schema], Decode], *, replace_null: bool) -> None:
+        """Take a schema, and what returns the decoder by row of bytes and decimals within it."""
         self._schema = schema
+        self._decoder_of = decoder_of
         self._replace_null = replace_null
         # Random, so that no record can be crafted to have this member.
         self._marker = secrets.token_hex(8)
@@ -135,7 +137,7 @@ class ArrowReader:
     def _decoded(self, array: Any, schema: Schema, hidden: int) -> Any:
         """Decode bytes and decimals from their base64 text."""
         of = schema.as_optional() if hidden else schema
-        decode = decoder(of, replace_null=self._replace_null, nested=True)
+        decode = self._decoder_of(of)
         try:
             values = to_array([decode(text) for text in array.to_pylist()], of)
         except DataError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -100,7 +101,8 @@ class Reader:
 
             if self.schema is None or not ArrowReader.can_read(self.schema):
                 raise DoubtError
-            self._arrow_reader = ArrowReader(self.schema, replace_null=self._replace_null)
+            decoder_of = partial(decoder, replace_null=self._replace_null, nested=True)
+            self._arrow_reader = ArrowReader(self.schema, decoder_of, replace_null=self._replace_null)
         return self._arrow_reader.read(payloads)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any, ClassVar
 
 import orjson
@@ -19,7 +20,7 @@ from converters.json_schema.encode import json_encoder
 from converters.json_schema.from_connect import json_schema_from_connect
 from converters.json_schema.to_connect import connect_from_json_schema
 from converters.registry import RegisteredSchema, RegistryClient
-from converters.registry.codecs import Encode, Reader, SchemaFormat, Written
+from converters.registry.codecs import ArrowDecoder, Decode, Encode, Reader, SchemaFormat, Written
 from converters.registry.converter import RegistryConverter
 
 __all__ = ["JsonSchemaConverter"]
@@ -101,7 +102,7 @@ class JsonSchemaFormat(SchemaFormat[JsonSchema]):
                 values.append(decode_node(node))
             return values
 
-        return Reader(schema, decode)
+        return Reader(schema, decode, cache(partial(_columns, schema, self._config, decode)))
 
 
 class JsonSchemaConverter(RegistryConverter[JsonSchemaConverterConfig]):
@@ -114,6 +115,13 @@ class JsonSchemaConverter(RegistryConverter[JsonSchemaConverterConfig]):
 
     def __init__(self, config: JsonSchemaConverterConfig, *, is_key: bool = False) -> None:
         super().__init__(config, JsonSchemaFormat(config), config.schemas_cache_config, is_key=is_key)
+
+
+def _columns(schema: Schema, config: JsonSchemaConverterConfig, decode: Decode) -> ArrowDecoder:
+    # pyarrow is loaded only where columns are read.
+    from converters.json_schema.columns import JsonColumns  # noqa: PLC0415
+
+    return JsonColumns(schema, config, decode)
 
 
 def _parse(payload: bytes) -> Any:

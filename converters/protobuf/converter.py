@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from connect.data import Schema, Type
@@ -17,7 +18,7 @@ from converters.protobuf.from_connect import declaration_of
 from converters.protobuf.proto_schema import ProtoSchema, index_bytes, read_indexes
 from converters.protobuf.to_connect import Read, reading_of
 from converters.registry import RegisteredSchema, RegistryClient
-from converters.registry.codecs import Encode, Reader, SchemaFormat, Written
+from converters.registry.codecs import ArrowDecoder, Decode, Encode, Reader, SchemaFormat, Written
 from converters.registry.converter import RegistryConverter
 
 __all__ = ["ProtobufConverter"]
@@ -114,7 +115,8 @@ class ProtobufFormat(SchemaFormat[ProtoSchema]):
         def decode(messages: Sequence[bytes]) -> list[Any]:
             return [_read(made, read, each[start:]) for each in messages]
 
-        return Reader(reading.schema, decode)
+        columns = cache(partial(_columns, message, reading.schema, self._config, decode, start))
+        return Reader(reading.schema, decode, columns)
 
 
 class ProtobufConverter(RegistryConverter[ProtobufConverterConfig]):
@@ -127,6 +129,15 @@ class ProtobufConverter(RegistryConverter[ProtobufConverterConfig]):
 
     def __init__(self, config: ProtobufConverterConfig, *, is_key: bool = False) -> None:
         super().__init__(config, ProtobufFormat(config), config.schemas_cache_config, is_key=is_key)
+
+
+def _columns(
+    message: Any, schema: Schema, config: ProtobufConverterConfig, decode: Decode, header: int
+) -> ArrowDecoder:
+    # numpy and pyarrow are loaded only where columns are read.
+    from converters.protobuf.columns import column_decoder  # noqa: PLC0415
+
+    return column_decoder(message, schema, config, decode, header)
 
 
 def _own(written: ProtoSchema, target: ProtoSchema) -> Any:
@@ -163,4 +174,8 @@ def _read(made: Any, read: Read, payload: bytes) -> Any:
     except DecodeError as error:
         name = made.DESCRIPTOR.full_name
         raise DataError(f"The message is not a valid Protobuf message of the type {name}: it is damaged.") from error
-    return read(message)
+    try:
+        return read(message)
+    except UnicodeDecodeError as error:
+        name = made.DESCRIPTOR.full_name
+        raise DataError(f"The Protobuf message of the type {name} has text that is not UTF-8: {error}") from error

@@ -25,7 +25,7 @@ from converters.protobuf.conventions import (
 )
 from converters.protobuf.proto_schema import parameters_of
 
-__all__ = ["KINDS", "Read", "Reading", "reading_of"]
+__all__ = ["KINDS", "Read", "Reading", "is_map_entry", "is_proto2", "is_synthetic", "reading_of"]
 
 Read: TypeAlias = Callable[[Any], Any]
 """Returns a value of a parsed message. Raises :class:`~connect.errors.DataError` if there is none."""
@@ -113,9 +113,9 @@ class _Translation:
     def _members(self, message: Any) -> list[_Member]:
         members = []
         for oneof in message.oneofs:
-            if not _is_synthetic(oneof):
+            if not is_synthetic(oneof):
                 members += self._oneof(oneof)
-        inner = {field.name for oneof in message.oneofs if not _is_synthetic(oneof) for field in oneof.fields}
+        inner = {field.name for oneof in message.oneofs if not is_synthetic(oneof) for field in oneof.fields}
         members += [self._field(field) for field in message.fields if field.name not in inner]
         return members
 
@@ -157,7 +157,7 @@ class _Translation:
         value = self._value(field, tag)
         if field.message_type is not None:
             return _Member(name, value.schema, self._read_message(field, value))
-        tells = field.has_presence and (self._config.optional_for_proto2 or not _is_proto2(field.file))
+        tells = field.has_presence and (self._config.optional_for_proto2 or not is_proto2(field.file))
         optional = tells or not self._config.marks_nullables
         schema = value.schema.replace(optional=optional)
         if tells:
@@ -177,7 +177,7 @@ class _Translation:
         name, optional = field.name, not self._config.marks_nullables
         get = attrgetter(name)
         entry = field.message_type
-        if entry is not None and _is_map_entry(field):
+        if entry is not None and is_map_entry(field):
             key, value = entry.fields_by_name["key"], entry.fields_by_name["value"]
             read_key, read_value = self._field(key), self._field(value)
             full = entry.full_name.rpartition(".")[0]
@@ -231,7 +231,8 @@ class _Translation:
         if kind in ("uint64", "fixed64"):
             return self._unsigned({**own, **parameters})
         schema = Schema(base, optional=True, parameters={**own, **parameters})
-        return Reading(schema, _same)
+        # In proto3, parsing a message also checks its text.
+        return Reading(schema, _text if kind == "string" and _syntax(field.file) != "proto3" else _same)
 
     def _unsigned(self, parameters: dict[str, str]) -> Reading:
         match self._config.uint64_type:
@@ -272,6 +273,13 @@ def _same(value: Any) -> Any:
     return value
 
 
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        value.decode()  # raises the error that tells what is wrong
+    text: str = value
+    return text
+
+
 def _attribute(name: str, read: Read) -> Read:
     get: Read = attrgetter(name)
     return get if read is _same else lambda message: read(get(message))
@@ -299,7 +307,7 @@ def _map_reader(field: Any, key: _Member, value: _Member, translation: _Translat
     return read_map
 
 
-def _is_map_entry(field: Any) -> bool:
+def is_map_entry(field: Any) -> bool:
     """Return whether a repeated field is a map: one of Protobuf, or what Java's converter writes for one."""
     entry = field.message_type
     if entry.GetOptions().map_entry:
@@ -308,18 +316,24 @@ def _is_map_entry(field: Any) -> bool:
     return entry.name.endswith("Entry") and names == ["key", "value"] and not entry.fields[0].is_repeated
 
 
-def _is_synthetic(oneof: Any) -> bool:
+def is_synthetic(oneof: Any) -> bool:
     """Return whether a oneof only stands for the label optional of proto3."""
     fields = list(oneof.fields)
     return len(fields) == 1 and oneof.name == f"_{fields[0].name}" and not fields[0].is_repeated and _labelled(oneof)
 
 
-def _is_proto2(file: Any) -> bool:
+def is_proto2(file: Any) -> bool:
+    """Return whether a file is of proto2."""
+    return _syntax(file) in ("", "proto2")
+
+
+def _syntax(file: Any) -> str:
     from google.protobuf import descriptor_pb2  # noqa: PLC0415 - the package is optional
 
     declared = descriptor_pb2.FileDescriptorProto()
     file.CopyToProto(declared)
-    return declared.syntax in ("", "proto2")
+    syntax: str = declared.syntax
+    return syntax
 
 
 def _labelled(oneof: Any) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, islice, repeat
+from itertools import groupby, islice, pairwise, repeat
 from operator import indexOf
 from typing import Any, Final, Generic, TypeVar
 
 from connect.converter import Converter
-from connect.data import Column, Schema, SchemaAndValue, ValueColumn
+from connect.data import ArrowColumn, Column, Schema, SchemaAndValue, ValueColumn
 from connect.errors import DataError
 from converters.registry.client import RegistryClient
 from converters.registry.codecs import Codecs, Encode, Reader, SchemaFormat
@@ -18,6 +18,8 @@ from converters.registry.config import RegistryConfig
 __all__ = ["RegistryConverter"]
 
 _TOMBSTONE: Final = SchemaAndValue(None, None)
+_SHORT_RUN: Final = 64
+"""Runs of fewer messages with the same header, on average, are not worth a column each."""
 
 C = TypeVar("C", bound=RegistryConfig)
 
@@ -101,6 +103,38 @@ class RegistryConverter(Converter[C], Generic[C]):
             else:
                 columns += self._runs(topic, messages)
         return columns
+
+    def to_connect_arrow(self, topic: str, data: Any) -> Sequence[Column]:
+        """Return the values of an Arrow array of messages, none of which is null, decoded straight into Arrow.
+
+        A new column starts where the schema changes. Values without a schema are returned as plain values. Needs numpy
+        and pyarrow. Raises :class:`~connect.errors.DataError` if a message is malformed or Arrow cannot hold its value.
+        """
+        from pyarrow import compute  # noqa: PLC0415 - pyarrow is loaded only where columns are read
+
+        if not len(data):
+            return []
+        width = len(self._form.header(data[0].as_py()))
+        runs: Any = compute.call_function("run_end_encode", [compute.binary_slice(data, 0, width)])
+        ends = runs.run_ends.to_pylist()
+        if len(ends) > 1 + len(data) // _SHORT_RUN:
+            return self.to_connect_column(topic, data.to_pylist())
+        columns: list[Column] = []
+        for start, end in pairwise([0, *ends]):
+            run = data.slice(start, end - start)
+            header = self._form.header(run[0].as_py())
+            if len(header) > width:
+                # What follows in the run may be of other types.
+                columns += self.to_connect_column(topic, run.to_pylist())
+            else:
+                columns.append(self._arrow_column(self.reader(topic, header), run))
+        return columns
+
+    @staticmethod
+    def _arrow_column(reader: Reader, messages: Any) -> Column:
+        if reader.columns is None:
+            return ValueColumn(reader.decode(messages.to_pylist()), reader.schema)
+        return ArrowColumn(reader.columns().read_array(messages), reader.schema)
 
     def _runs(self, topic: str, messages: Sequence[bytes]) -> Iterator[Column]:
         start = 0

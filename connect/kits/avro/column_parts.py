@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from connect.kits.avro.column_leaves import Absent, Part, Spread, rows_of
-from connect.kits.avro.cursors import Cursor, Vector
+from connect.kits.avro.column_leaves import Absent, Part, rows_of
+from connect.kits.columns.arrays import Spread, list_offsets, merged, repetitive
+from connect.kits.columns.cursors import Cursor, Vector
 
 __all__ = ["Items", "Maps", "Member", "Record", "Union"]
 
@@ -39,7 +40,7 @@ class Union(Part):
         if not found:
             return pa.nulls(length, self.data_type)
         arrays = [self._read(cursor, member, placed) for member, placed in found]
-        return _merged(arrays, places, length)
+        return merged(arrays, places, length)
 
     def _read(self, cursor: Cursor, member: Part, places: Vector, spread: Spread | None = None) -> Any:
         part = cursor.part(places)
@@ -69,12 +70,6 @@ class Union(Part):
             if not left:
                 return
         cursor.mark((index >= 2 * len(self.members)) | (index & index.dtype.type(1) == 1))
-
-
-def _merged(arrays: Sequence[Any], places: Sequence[Vector], length: int) -> Any:
-    """Return an array with the values of each array at its places, and nulls elsewhere."""
-    everywhere = np.concatenate(places)
-    return Spread(everywhere, length).apply(pa.concat_arrays(arrays))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +138,7 @@ class Items(Part):
 
     def read(self, cursor: Cursor, spread: Spread | None = None) -> Any:
         items, counts = _elements(cursor, self.item)
-        offsets, mask = _offsets(counts, spread)
+        offsets, mask = list_offsets(counts, spread)
         return pa.ListArray.from_arrays(offsets, self.item.read(items), type=self.data_type, mask=mask)
 
     def skip(self, cursor: Cursor) -> None:
@@ -162,28 +157,12 @@ class Maps(Part):
         entries, counts = _elements(cursor, self.entry)
         keys, values = self.entry.fields(entries)
         if len(keys) and counts.max() > 1:
-            cursor.mark_at(_repetitive(keys, np.repeat(np.arange(len(counts)), counts)))
-        offsets, mask = _offsets(counts, spread)
+            cursor.mark_at(repetitive(keys, np.repeat(np.arange(len(counts)), counts)))
+        offsets, mask = list_offsets(counts, spread)
         return pa.MapArray.from_arrays(offsets, keys, values, type=self.data_type, mask=mask)
 
     def skip(self, cursor: Cursor) -> None:
         _elements(cursor, self.entry)
-
-
-def _repetitive(keys: Any, owners: Vector) -> Vector:
-    """Return the maps that have a key more than once."""
-    encoded = keys.dictionary_encode()
-    kinds = len(encoded.dictionary)
-    numbers = np.sort(owners * kinds + encoded.indices.to_numpy())
-    return np.unique(numbers[1:][numbers[1:] == numbers[:-1]] // kinds)
-
-
-def _offsets(counts: Vector, spread: Spread | None) -> tuple[Any, Any]:
-    """Return the offsets and the mask of an array of lists."""
-    full = counts if spread is None else spread.over(counts)
-    offsets = np.zeros(len(full) + 1, np.int32)
-    np.cumsum(full, out=offsets[1:])
-    return pa.array(offsets), None if spread is None or not spread.nulls else spread.mask
 
 
 def _elements(cursor: Cursor, item: Part) -> tuple[Cursor, Vector]:

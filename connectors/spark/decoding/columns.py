@@ -44,8 +44,12 @@ def column_reader(converter: Converter[Any]) -> ColumnReader | None:
             if not config.schemas_enable:
                 return _read_json
             return None if config.schema_content else EnvelopeReader(converter)
-        case "converters.avro.converter.AvroConverter":
-            return partial(_read_avro, converter)
+        case (
+            "converters.avro.converter.AvroConverter"
+            | "converters.protobuf.converter.ProtobufConverter"
+            | "converters.json_schema.converter.JsonSchemaConverter"
+        ):
+            return partial(_read_registered, converter)
     return None
 
 
@@ -60,8 +64,8 @@ def _read_text(_topic: str, array: Any, _table: Schema | None) -> list[Reading]:
         raise UncertainReadingError from error
 
 
-def _read_avro(converter: Any, topic: str, array: Any, _table: Schema | None) -> list[Reading]:
-    """Read Avro, with a new column where the schema id changes."""
+def _read_registered(converter: Any, topic: str, array: Any, _table: Schema | None) -> list[Reading]:
+    """Read messages whose schema is in a registry, with a new column where the schema changes."""
     try:
         columns = converter.to_connect_arrow(topic, array)
     except ConnectError as error:

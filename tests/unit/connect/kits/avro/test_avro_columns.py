@@ -18,12 +18,13 @@ from connect.data import Schema, logical
 from connect.data.arrow import arrow_type, to_array
 from connect.errors import DataError, SchemaError
 from connect.kits.avro.avro_schema import AvroSchema, parse_avro
-from connect.kits.avro.columns import ColumnDecoder, column_decoder
+from connect.kits.avro.columns import column_decoder
 from connect.kits.avro.config import AvroDataConfig
 from connect.kits.avro.decode import Decode, decoder
 from connect.kits.avro.encode import encoder
 from connect.kits.avro.to_connect import connect_from_avro
 from connect.kits.avro.wire_format import varint
+from connect.kits.columns.decoder import ColumnDecoder
 from connect.testing.strict_equality import exact
 from equipment.examples import examples
 from equipment.growth import assert_grows_evenly

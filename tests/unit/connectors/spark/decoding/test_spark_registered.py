@@ -1,4 +1,6 @@
-"""What executors make of Avro: the same rows and the same rejections whether messages are read by column or by row."""
+"""What executors make of messages whose schemas are in a registry: the same rows and the same rejections whether they
+are read by column or by row.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from connect.converter import Converter
 from connect.data import Schema, ValueColumn
 from connectors.spark.decoding.decoder import Mode
-from converters.avro import AvroConverter, AvroConverterConfig
+from converters.avro import AvroConverter
+from converters.json_schema import JsonSchemaConverter
+from converters.protobuf import ProtobufConverter
 from equipment.fakes.schema_registry import MemoryRegistry, serving
 from unit.connectors.spark.decoding.test_spark_decode import decode, raw
 
@@ -30,10 +35,28 @@ def registry() -> Iterator[str]:
         yield memory.url
 
 
+ALL = {
+    "avro": (AvroConverter, {}),
+    "json": (JsonSchemaConverter, {}),
+    "protobuf": (ProtobufConverter, {"optional.for.nullables": "true"}),
+}
+
+
+@pytest.fixture(params=ALL)
+def kind(request: pytest.FixtureRequest) -> str:
+    """The format of the messages."""
+    name: str = request.param
+    return name
+
+
 @pytest.fixture
-def props(registry: str) -> dict[str, str]:
-    converter = "converters.avro.AvroConverter"
-    return {"value.converter": converter, "value.converter.schema.registry.url": registry}
+def props(registry: str, kind: str) -> dict[str, str]:
+    made, options = ALL[kind]
+    given = {"schema.registry.url": registry, **options}
+    return {
+        "value.converter": f"{made.__module__.removesuffix('.converter')}.{made.__name__}",
+        **{f"value.converter.{name}": value for name, value in given.items()},
+    }
 
 
 def rows(first: int, count: int, **more: Any) -> list[dict[str, Any]]:
@@ -43,10 +66,11 @@ def rows(first: int, count: int, **more: Any) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def converter(registry: str) -> Iterator[AvroConverter]:
-    made = AvroConverter(AvroConverterConfig(schema_registry_url=(registry,)))
-    yield made
-    made.close()
+def converter(registry: str, kind: str) -> Iterator[Converter[Any]]:
+    made, options = ALL[kind]
+    found: Converter[Any] = made.configured({"schema.registry.url": registry, **options})
+    yield found
+    found.close()
 
 
 def both_ways(props: dict[str, str], messages: list[Any], **plan: Any) -> tuple[list[dict[str, Any]], Any]:
@@ -59,20 +83,24 @@ def both_ways(props: dict[str, str], messages: list[Any], **plan: Any) -> tuple[
     return found, report
 
 
-def test_schemas_that_follow_each_other_are_rows_of_one_table(props: dict[str, str], converter: AvroConverter) -> None:
+def test_schemas_that_follow_each_other_are_rows_of_one_table(
+    props: dict[str, str], kind: str, converter: Converter[Any]
+) -> None:
     parts = [(FIRST, rows(0, 200)), (SECOND, rows(200, 300, x=0.5)), (FIRST, rows(500, 100))]
     messages = [
         message
         for schema, values in parts
-        for message in converter.from_connect_column("t", ValueColumn(values, schema))
+        for message in converter.from_connect_column(kind, ValueColumn(values, schema))
     ]
     found, _ = both_ways(props, messages)
     assert found == [{"x": None, **row} for _, values in parts for row in values]
 
 
-def test_schemas_that_alternate_are_rows_of_one_table(props: dict[str, str], converter: AvroConverter) -> None:
+def test_schemas_that_alternate_are_rows_of_one_table(
+    props: dict[str, str], kind: str, converter: Converter[Any]
+) -> None:
     messages = [
-        converter.from_connect("t", SECOND if "x" in row else FIRST, row)
+        converter.from_connect(kind, SECOND if "x" in row else FIRST, row)
         for pair in zip(rows(0, 100), rows(100, 100, x=1.5), strict=True)
         for row in pair
     ]
@@ -82,8 +110,8 @@ def test_schemas_that_alternate_are_rows_of_one_table(props: dict[str, str], con
     ]
 
 
-def test_bad_messages_are_named_one_by_one(props: dict[str, str], converter: AvroConverter) -> None:
-    messages = list(converter.from_connect_column("t", ValueColumn(rows(0, 300), FIRST)))
+def test_bad_messages_are_named_one_by_one(props: dict[str, str], kind: str, converter: Converter[Any]) -> None:
+    messages = list(converter.from_connect_column(kind, ValueColumn(rows(0, 300), FIRST)))
     cut, other = messages[7], messages[200]
     assert cut is not None
     assert other is not None
@@ -93,13 +121,14 @@ def test_bad_messages_are_named_one_by_one(props: dict[str, str], converter: Avr
     assert [rejection.offset for rejection in report.rejections] == [1007, 1200, 1201]
 
 
+@pytest.mark.parametrize("kind", ["avro"], indirect=True)
 @pytest.mark.parametrize("null_values", ["fail", "ignore", "write"])
 def test_a_null_in_a_message_is_a_record_without_a_value(
-    props: dict[str, str], converter: AvroConverter, registry: str, null_values: str
+    props: dict[str, str], kind: str, converter: Converter[Any], registry: str, null_values: str
 ) -> None:
     """Other writers than Connect may write a null as a member of a union."""
     optional = FIRST.as_optional()
-    messages = list(converter.from_connect_column("t", ValueColumn(rows(0, 100), optional)))
+    messages = list(converter.from_connect_column(kind, ValueColumn(rows(0, 100), optional)))
     first = messages[0]
     assert first is not None
     messages[50] = first[:5] + b"\x00"

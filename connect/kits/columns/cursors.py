@@ -1,4 +1,4 @@
-"""Reads the same part of many Avro messages at once, as numpy arrays. Importing this needs numpy.
+"""Reads the same part of many messages at once, as numpy arrays. Importing this needs numpy.
 
 A cursor has a position in each of its messages. All positions move over a field together, so that the cost of Python is
 that of the fields, not of the messages. A message that turns out to be unusual (damaged, or of a shape that is not
@@ -157,17 +157,18 @@ class Cursor:
 
     def sized(self) -> tuple[Vector, Vector]:
         """Read bytes after their length: return where they begin and end. These never decrease."""
-        return self._spans(self.whole())
+        return self.spans(self.whole())
 
     def exactly(self, size: int) -> tuple[Vector, Vector]:
         """Read that many bytes, as :meth:`sized`."""
-        return self._spans(np.full(len(self), size, np.int64))
+        return self.spans(np.full(len(self), size, np.int64))
 
     def rest(self) -> tuple[Vector, Vector]:
         """Read all bytes to the end of the message, as :meth:`sized`."""
-        return self._spans(self.ends - self.at)
+        return self.spans(self.ends - self.at)
 
-    def _spans(self, sizes: Vector) -> tuple[Vector, Vector]:
+    def spans(self, sizes: Vector) -> tuple[Vector, Vector]:
+        """Read bytes of these lengths, as :meth:`sized`. A length beyond the end is 0, and its message marked."""
         bad = (sizes < 0) | (sizes > self.ends - self.at)
         if bad.any():
             self.mark(bad)
