@@ -119,10 +119,11 @@ cdc-kills: DATABASE = postgresql
 cdc-kills: setup
 	@SLUICE_CDC_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_cdc_kills.py tests/cluster/test_binlog_kills.py -k $(DATABASE)
 
-# Kills workers and tasks in the midst of PostgreSQL's first snapshot, and of an incremental one: so many kills each.
+# Kills workers and tasks in the midst of first, incremental and blocking snapshots, so many times each: make snapshot-kills DATABASE=postgresql, mysql, mariadb or mongodb
 snapshot-kills: KILLS = 15
+snapshot-kills: DATABASE = postgresql
 snapshot-kills: setup
-	@SLUICE_CDC_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_snapshot_kills.py
+	@SLUICE_CDC_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_snapshot_kills.py -k $(DATABASE)
 
 # Kills a mirror's workers, tasks and both of its brokers; the seed is printed: SLUICE_MIRROR_SEED=... make mirror-kills
 mirror-kills: KILLS = 30

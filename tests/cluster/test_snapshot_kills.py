@@ -1,4 +1,8 @@
-"""Snapshots of PostgreSQL while workers and tasks are killed: each row is read once, and the latest states agree."""
+"""Snapshots while workers and tasks are killed: each row is read once, and the latest states agree.
+
+The kinds of snapshots come one after the other: the first one, an incremental one, and one for which the stream waits.
+Signals are sent by REST.
+"""
 
 from __future__ import annotations
 
@@ -11,33 +15,172 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pytest
 import requests
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from equipment.brokers.topics import create_topic, read_topic
+from equipment.binlog_capture import binlog_props
+from equipment.brokers.topics import create_topic
 from equipment.change_data import capture_props
+from equipment.proofs import thorough
 from equipment.servers.lease import Database
+from equipment.servers.mongodb import MongoServer, database_name
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 
 KILLS: Final = int(os.environ.get("SLUICE_CDC_KILLS", "0"))
-"""How many kills each of the two snapshots suffers; without the variable one each."""
-ROWS: Final = 10_000
+"""How many kills the snapshots of each kind suffer; without the variable one each."""
+ROWS: Final = 10_000 + 1_500 * KILLS
 CHANGED: Final = 1_000
 """Rows below this number are changed while they are read."""
+UNCHANGED: Final = frozenset(range(CHANGED, ROWS))
 PATIENCE: Final = 120.0
 NAME: Final = "snapshot"
-pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(600 + 60 * KILLS)]
+pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(600 + 180 * KILLS)]
+
+Message = tuple[int, dict[str, Any] | None]
+"""The key of a record, and the event if it is no tombstone."""
+
+
+class Writer(Protocol):
+    """Changes rows of the table, each by its key."""
+
+    def put(self, key: int, version: int) -> None:
+        """Write a row, whether there was one or not."""
+
+    def delete(self, key: int) -> None:
+        """Delete a row, if there is one."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+class Table(Protocol):
+    """A table of ``ROWS`` rows, as a database has it."""
+
+    name: str
+    kinds: tuple[str, ...]
+    """The kinds of snapshots that are killed."""
+    config: dict[str, str]
+
+    def writer(self) -> Writer:
+        """Connect for changes."""
+
+    def rows(self) -> dict[int, int]:
+        """Return the versions of the rows, by their keys."""
+
+    def state(self, after: Any) -> int:
+        """Return the version of a row, as an event has it."""
+
+
+class SqlTable:
+    """The table of PostgreSQL, MySQL or MariaDB."""
+
+    kinds = ("first", "incremental", "blocking")
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        database.execute("CREATE TABLE t (id int PRIMARY KEY, version int NOT NULL)")
+        for begin in range(0, ROWS, 5_000):
+            values = ", ".join(f"({key}, 1)" for key in range(begin, min(begin + 5_000, ROWS)))
+            database.execute(f"INSERT INTO t VALUES {values}")
+        if database.product == "postgresql":
+            database.execute("ANALYZE t")
+            self.name = "public.t"
+            self.config = capture_props(database)
+        else:
+            self.name = f"{database.name}.t"
+            self.config = binlog_props(database)
+        names = {"postgresql": "postgresql.Postgres", "mysql": "mysql.MySql", "mariadb": "mariadb.MariaDb"}
+        self.config |= {
+            "connector.class": f"io.debezium.connector.{names[database.product]}Connector",
+            "table.include.list": self.name,
+        }
+
+    def writer(self) -> Writer:
+        return SqlWriter(self._database)
+
+    def rows(self) -> dict[int, int]:
+        return dict(self._database.rows("SELECT id, version FROM t"))
+
+    def state(self, after: Any) -> int:
+        return int(after["version"])
+
+
+class SqlWriter:
+    """Changes the rows by statements."""
+
+    def __init__(self, database: Database) -> None:
+        self._connection = database.connect()
+        self._cursor = self._connection.cursor()
+        is_postgresql = database.product == "postgresql"
+        otherwise = "ON CONFLICT (id) DO UPDATE SET" if is_postgresql else "ON DUPLICATE KEY UPDATE"
+        self._put = f"INSERT INTO t VALUES (%s, %s) {otherwise} version = %s"
+
+    def put(self, key: int, version: int) -> None:
+        self._cursor.execute(self._put, (key, version, version))
+
+    def delete(self, key: int) -> None:
+        self._cursor.execute("DELETE FROM t WHERE id = %s", (key,))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class DocumentTable:
+    """The collection of MongoDB: its first snapshot may tell older states again, and there are no blocking ones."""
+
+    kinds = ("incremental",)
+
+    def __init__(self, server: MongoServer) -> None:
+        self._server = server
+        self._database = database_name()
+        self.name = f"{self._database}.t"
+        with server.client() as client:
+            client[self._database]["t"].insert_many({"_id": key, "version": 1} for key in range(ROWS))
+        self.config = {
+            "connector.class": "io.debezium.connector.mongodb.MongoDbConnector",
+            "mongodb.connection.string": server.uri,
+            "database.include.list": self._database,
+            "snapshot.mode": "no_data",
+            "cursor.max.await.time.ms": "100",
+        }
+
+    def writer(self) -> Writer:
+        return DocumentWriter(self._server, self._database)
+
+    def rows(self) -> dict[int, int]:
+        with self._server.client() as client:
+            return {each["_id"]: each["version"] for each in client[self._database]["t"].find()}
+
+    def state(self, after: Any) -> int:
+        return int(json.loads(after)["version"])
+
+
+class DocumentWriter:
+    """Replaces documents: such a change tells the document as it was then."""
+
+    def __init__(self, server: MongoServer, database: str) -> None:
+        self._client = server.client()
+        self._collection = self._client[database]["t"]
+
+    def put(self, key: int, version: int) -> None:
+        self._collection.replace_one({"_id": key}, {"version": version}, upsert=True)
+
+    def delete(self, key: int) -> None:
+        self._collection.delete_one({"_id": key})
+
+    def close(self) -> None:
+        self._client.close()
 
 
 class Load:
     """Changes rows until it is closed, each time to a greater version."""
 
-    def __init__(self, database: Database, chance: random.Random) -> None:
-        self._database = database
+    def __init__(self, table: Table, chance: random.Random) -> None:
+        self._table = table
         self._chance = chance
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -49,44 +192,70 @@ class Load:
 
     def _run(self) -> None:
         version = 1
-        with closing(self._database.connect()) as connection, closing(connection.cursor()) as cursor:
+        with closing(self._table.writer()) as writer:
             while not self._end.wait(0.02):
                 version += 1
                 key = self._chance.randrange(CHANGED)
                 if self._chance.random() < 0.2:
-                    cursor.execute("DELETE FROM t WHERE id = %s", (key,))
-                    continue
-                cursor.execute(
-                    "INSERT INTO t VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET version = excluded.version",
-                    (key, version),
-                )
+                    writer.delete(key)
+                else:
+                    writer.put(key, version)
+
+
+class Reader:
+    """Reads what is committed to a topic of one partition."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        settings = {"enable.partition.eof": True, "enable.auto.commit": False, "fetch.wait.max.ms": 20, "log_level": 0}
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic, **settings})
+        self._partition = TopicPartition(topic, 0, 0)
+        self._consumer.assign([self._partition])
+        self._is_at_end = False
+        self.read: list[tuple[Any, Any]] = []
+
+    def look(self) -> list[tuple[Any, Any]]:
+        """Read to the end; return the keys and values so far."""
+        while (message := self._consumer.poll(0.02 if self._is_at_end else PATIENCE)) is not None:
+            # It is told once that the end is reached, until there is more.
+            self._is_at_end = message.error() is not None
+            if self._is_at_end:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                break
+            key, value = message.key(), message.value()
+            self.read.append((key and json.loads(key), value and json.loads(value)))
+        assert self._is_at_end, f"{self._partition.topic} could not be read to its end"
+        return self.read
+
+    def end(self) -> int:
+        """Return where the topic ends, with what is not committed."""
+        return int(self._consumer.get_watermark_offsets(self._partition, timeout=10)[1])
+
+    def close(self) -> None:
+        self._consumer.close()
 
 
 class Flow:
-    """A worker with a connector that captures the table t, exactly once."""
+    """A worker with a connector that captures the table, exactly once, and what it has published."""
 
-    def __init__(self, database: Database, bootstrap: str, folder: Path) -> None:
-        self.bootstrap = bootstrap
-        self.topic = f"{database.name}.public.t"
-        self.notifications = f"{database.name}.told"
-        for topic in (self.topic, self.notifications):
-            create_topic(bootstrap, topic)
-        self._ends = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends", "log_level": 0})
+    def __init__(self, table: Table, bootstrap: str, topic: str, folder: Path) -> None:
+        self.table = table
+        topics = (f"{topic}.{table.name}", f"{topic}.told")
+        for each in topics:
+            create_topic(bootstrap, each)
+        self._changes, self._told = (Reader(bootstrap, each) for each in topics)
         self.worker = DistributedWorker(folder, bootstrap, exactly_once_source_support="enabled")
         self.worker.start()
-        config = capture_props(database) | {
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-            "topic.prefix": database.name,
+        config = table.config | {
+            "topic.prefix": topic,
             "key.converter": "JsonConverter",
             "value.converter": "JsonConverter",
             "key.converter.schemas.enable": "false",
             "value.converter.schemas.enable": "false",
-            "table.include.list": "public.t",
-            "max.batch.size": "200",
+            "max.batch.size": "50",
             "snapshot.max.threads": "2",
             "incremental.snapshot.chunk.size": "500",
             "notification.enabled.channels": "sink",
-            "notification.sink.topic.name": self.notifications,
+            "notification.sink.topic.name": topics[1],
             "exactly.once.support": "required",
             "restart.policy": "on-failure",
             "restart.backoff.ms": "100",
@@ -95,24 +264,22 @@ class Flow:
         answer = requests.put(f"{self.worker.url()}connectors/{NAME}/config", json=config, timeout=60)
         assert answer.ok, answer.text
 
-    def messages(self) -> list[tuple[int, dict[str, Any] | None]]:
-        """The committed records, in order: the key, and the event if it is no tombstone."""
-        read = read_topic(self.bootstrap, self.topic)
-        return [
-            (json.loads(each.key())["id"], None if each.value() is None else json.loads(each.value())) for each in read
-        ]
+    def messages(self) -> list[Message]:
+        """What was committed so far, in order."""
+        return [(int(key["id"]), value) for key, value in self._changes.look()]
 
-    def _end(self) -> int:
-        return int(self._ends.get_watermark_offsets(TopicPartition(self.topic, 0), timeout=10)[1])
-
-    def close(self) -> None:
-        self.worker.close()
-        self._ends.close()
+    def read(self, begin: int) -> Counter[int]:
+        """Return how often each row was read by snapshots, from a message on."""
+        return Counter(key for key, event in self.messages()[begin:] if event is not None and event["op"] == "r")
 
     def completed(self) -> int:
         """How many snapshots were completed."""
-        told = read_topic(self.bootstrap, self.notifications)
-        return sum(json.loads(each.value())["type"] == "COMPLETED" for each in told)
+        return sum(value["type"] == "COMPLETED" for _, value in self._told.look())
+
+    def close(self) -> None:
+        self.worker.close()
+        self._changes.close()
+        self._told.close()
 
     def kill(self, victim: str) -> None:
         if victim == "worker":
@@ -122,21 +289,38 @@ class Flow:
         with suppress(ProcessLookupError):
             os.kill(self.worker.task_pid(NAME), signal.SIGKILL)
 
-    def kill_in_the_midst(self, chance: random.Random) -> None:
-        """Kill while rows are read, each time after some more."""
-        for number in range(KILLS or 1):
-            before = self._end()
-            more = chance.randrange(200, 1_500)
-            wait_until("rows come", lambda before=before, more=more: self._end() > before + more, PATIENCE)
-            victim = chance.choice(["task", "worker"]) if KILLS else "task"
-            print(f"{number + 1}: {victim}", flush=True)
-            self.kill(victim)
+    def kill_within(self, kind: str, chance: random.Random, most: int) -> int:
+        """Have a snapshot read, and kill while rows are read, each time after some more; return how many kills.
 
-    def send(self, kind: str, **data: Any) -> None:
-        """Send a signal, as soon as the task runs again."""
+        The snapshot may be over before all of them: rows are read while this test waits for its turn.
+        """
+        completed, begin = self.completed(), len(self.messages())
+        if kind != "first":
+            self.send(kind)
+        kills = 0
+        while kills < most and self.is_reading(completed, chance.randrange(200, 1_500)):
+            victim = chance.choice(["task", "worker"]) if KILLS else "task"
+            kills += 1
+            print(f"{kind} {kills} of {most}: {victim}", flush=True)
+            self.kill(victim)
+        wait_until(f"the {kind} snapshot is completed", lambda: self.completed() > completed, PATIENCE)
+        # The commit of a transaction may be seen on one topic before the other.
+        wait_until("each row is read", lambda: self.read(begin).keys() >= UNCHANGED, PATIENCE)
+        assert not [key for key, count in self.read(begin).items() if count > 1], "a row was read twice"
+        return kills
+
+    def is_reading(self, completed: int, more: int) -> bool:
+        """Wait until some more records were written, committed or not; return whether the snapshot is not over."""
+        wanted = self._changes.end() + more
+        wait_until("rows come", lambda: self._changes.end() >= wanted or self.completed() > completed, PATIENCE)
+        return self.completed() == completed
+
+    def send(self, kind: str) -> None:
+        """Send a signal by REST, as soon as the task runs again."""
+        data = {"type": kind, "data-collections": [self.table.name]}
 
         def is_taken() -> bool:
-            body = {"type": kind, "data": {name.replace("_", "-"): value for name, value in data.items()}}
+            body = {"type": "execute-snapshot", "data": data}
             answer = requests.post(f"{self.worker.url()}connectors/{NAME}/signals", json=body, timeout=60)
             assert answer.status_code in (202, 400, 409), answer.text
             return answer.status_code == 202
@@ -144,42 +328,40 @@ class Flow:
         wait_until("the signal is taken", is_taken, PATIENCE)
 
 
+@pytest.fixture(params=["postgresql", *thorough("mysql", "mariadb", "mongodb")])
+def table(request: pytest.FixtureRequest) -> Table:
+    given = request.getfixturevalue({"postgresql": "captured"}.get(request.param, request.param))
+    return DocumentTable(given) if isinstance(given, MongoServer) else SqlTable(given)
+
+
 @pytest.fixture
-def flow(captured: Database, bootstrap: str, tmp_path: Path) -> Iterator[Flow]:
-    captured.execute(
-        "CREATE TABLE t (id int PRIMARY KEY, version int NOT NULL)",
-        f"INSERT INTO t SELECT i, 1 FROM generate_series(0, {ROWS - 1}) i",
-        "ANALYZE",
-    )
-    made = Flow(captured, bootstrap, tmp_path / "worker")
+def flow(table: Table, bootstrap: str, topic: str, tmp_path: Path) -> Iterator[Flow]:
+    made = Flow(table, bootstrap, topic, tmp_path / "worker")
     yield made
     made.close()
 
 
-def test_kills_in_snapshots_lose_no_row_and_read_none_twice(flow: Flow, captured: Database) -> None:
+def test_kills_in_snapshots_lose_no_row_and_read_none_twice(flow: Flow) -> None:
     seed = int(os.environ.get("SLUICE_CDC_SEED", random.randrange(1 << 32)))
     print(f"SLUICE_CDC_SEED={seed}")
     chance = random.Random(seed)
-    load = Load(captured, random.Random(seed + 1))
+    load = Load(flow.table, random.Random(seed + 1))
     try:
-        flow.kill_in_the_midst(chance)
-        wait_until("the snapshot is completed", lambda: flow.completed() == 1, PATIENCE)
-        first = len(flow.messages())
-        flow.send("execute-snapshot", data_collections=["public.t"])
-        flow.kill_in_the_midst(chance)
-        wait_until("the incremental snapshot is completed", lambda: flow.completed() == 2, PATIENCE)
+        for kind in flow.table.kinds:
+            kills = flow.kill_within(kind, chance, KILLS or 1)
+            while kind != "first" and kills < (KILLS or 1):
+                kills += flow.kill_within(kind, chance, (KILLS or 1) - kills)
+            assert kills, f"the {kind} snapshot was over before it could be killed"
+            print(f"{kind}: {kills} kills", flush=True)
     finally:
         load.close()
-    rows = dict(captured.rows("SELECT id, version FROM t"))
-    wait_until("the rest has come", lambda: latest(flow.messages()) == rows, PATIENCE)
-    messages = flow.messages()
-    for part in (messages[:first], messages[first:]):
-        read = Counter(key for key, event in part if event is not None and event["op"] == "r")
-        assert not [key for key, count in read.items() if count > 1], "a row was read twice"
-        assert {key for key in range(CHANGED, ROWS) if not read[key]} == set(), "a row was not read"
+    rows = flow.table.rows()
+    wait_until("the rest has come", lambda: latest(flow.messages(), flow.table) == rows, PATIENCE)
+    read = flow.read(0)
+    assert {read[key] for key in UNCHANGED} == {flow.completed()}, "a snapshot has not read each row once"
 
 
-def latest(messages: list[tuple[int, dict[str, Any] | None]]) -> dict[int, int]:
+def latest(messages: list[Message], table: Table) -> dict[int, int]:
     """Return the latest state of each row; none follows a newer one."""
     state: dict[int, int] = {}
     newest: dict[int, int] = {}
@@ -187,7 +369,7 @@ def latest(messages: list[tuple[int, dict[str, Any] | None]]) -> dict[int, int]:
         if event is None or event["after"] is None:
             state.pop(key, None)
             continue
-        version = event["after"]["version"]
+        version = table.state(event["after"])
         assert version >= newest.get(key, 0), f"an older state of {key} follows a newer one"
         newest[key] = state[key] = version
     return state
