@@ -15,8 +15,8 @@ A subscription with QoS 2 asks for 1. With 2 the server forgets a message as soo
 (PUBREC), which the library does before the task has seen it: a kill would lose it. Kafka is told at least once either
 way.
 
-A connection that is lost doubles nothing: what the server sends again, the task knows. A task that is stopped in good
-order acknowledges what Kafka has.
+A connection that is lost doubles what Kafka has and the server had not been told of: an acknowledgement that was on
+its way is lost with it. A task that is stopped in good order acknowledges what Kafka has.
 """
 
 from __future__ import annotations

@@ -328,7 +328,7 @@ class Flow:
         wait_until("the signal is taken", is_taken, PATIENCE)
 
 
-@pytest.fixture(params=["postgresql", *thorough("mysql", "mariadb", "mongodb")])
+@pytest.fixture(params=thorough("postgresql", "mysql", "mariadb", "mongodb"))
 def table(request: pytest.FixtureRequest) -> Table:
     given = request.getfixturevalue({"postgresql": "captured"}.get(request.param, request.param))
     return DocumentTable(given) if isinstance(given, MongoServer) else SqlTable(given)
