@@ -88,6 +88,7 @@ def plugin_path(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_each_row_is_there_once_whatever_is_killed(
     standalone: Callable[..., StandaloneWorker],
     bootstrap: str,
