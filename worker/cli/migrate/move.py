@@ -93,17 +93,17 @@ def _key(item: Mapping[str, Any]) -> str:
 def move(connector: str, source: Cluster, target: Cluster, prepare: Callable[[], None]) -> str:
     """Move a connector, and return the state that it has in the target. ``prepare`` makes it exist there, stopped.
 
-    If the target refuses the offsets, the connector is as before in the source.
+    If the target refuses the offsets, the connector is as before in the source. If it does not answer when it is to
+    start the connector, the source does not start it again: it may run in the target.
     """
     before, _ = source.states(connector)
     prepare()
     try:
         target.set_offsets(connector, source.stopped(connector))
-        if before != "STOPPED":
-            target.change(connector, _STATES.get(before, "resume"))
     except BaseException:
         if before != "STOPPED":
-            target.change(connector, "stop")
             source.change(connector, _STATES.get(before, "resume"))
         raise
+    if before != "STOPPED":
+        target.change(connector, _STATES.get(before, "resume"))
     return before

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from worker.cli.migrate.move import altered_offsets
+import pytest
+
+from connect.errors import ConnectError
+from worker.cli.migrate.move import Cluster, altered_offsets, move
 from worker.cli.migrate.verdicts import Place, Verdict, verdict_of
 
 CONFIG = {"connector.class": "org.x.Source", "key.converter": "K", "value.converter": "V"}
@@ -59,3 +62,51 @@ def test_offsets_become_exactly_those_of_the_other_cluster() -> None:
         at("c", None),
     ]
     assert altered_offsets([at("a", 1)], [at("a", 1)]) == []
+
+
+class Remembered(Cluster):
+    """A cluster with one connector, which fails when it is asked for ``fault``."""
+
+    def __init__(self, state: str, fault: str = "") -> None:
+        self.state = state
+        self.held: list[dict[str, Any]] = []
+        self._fault = fault
+
+    def states(self, connector: str) -> tuple[str, int]:
+        return self.state, 0
+
+    def stopped(self, connector: str) -> list[dict[str, Any]]:
+        self.state = "STOPPED"
+        return [{"partition": {"file": "a"}, "offset": {"position": 7}}]
+
+    def set_offsets(self, connector: str, offsets: list[dict[str, Any]]) -> None:
+        if self._fault == "offsets":
+            raise ConnectError("refused")
+        self.held = offsets
+
+    def change(self, connector: str, change: str) -> None:
+        self.state = {"resume": "RUNNING", "pause": "PAUSED", "stop": "STOPPED"}[change]
+        if self._fault == change:
+            raise ConnectError("no answer came")
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PAUSED", "STOPPED"])
+def test_a_moved_connector_has_its_offsets_and_its_state_and_is_stopped_where_it_was(state: str) -> None:
+    source, target = Remembered(state), Remembered("STOPPED")
+    assert move("a", source, target, lambda: None) == state
+    assert (source.state, target.state) == ("STOPPED", state)
+    assert target.held[0]["offset"] == {"position": 7}
+
+
+def test_one_whose_offsets_are_refused_runs_where_it_was() -> None:
+    source, target = Remembered("RUNNING"), Remembered("STOPPED", "offsets")
+    with pytest.raises(ConnectError, match="refused"):
+        move("a", source, target, lambda: None)
+    assert (source.state, target.state) == ("RUNNING", "STOPPED")
+
+
+def test_one_that_may_have_started_does_not_start_again_where_it_was() -> None:
+    source, target = Remembered("RUNNING"), Remembered("STOPPED", "resume")
+    with pytest.raises(ConnectError, match="no answer came"):
+        move("a", source, target, lambda: None)
+    assert (source.state, target.state) == ("STOPPED", "RUNNING")
