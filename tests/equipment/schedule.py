@@ -36,7 +36,6 @@ _RECORD: Final = _TESTS / "durations.txt"
 _SLOW_TO_START: Final = {
     **{name: name for name in ("shared_java", "table_java", "spark_java")},
     "search": "search: SearchServer",
-    "secured": "secured: SecuredBroker",
 }
 """What each process has for itself and takes long to start, with the words by which a file is known to use it."""
 

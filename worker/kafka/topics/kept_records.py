@@ -47,7 +47,11 @@ def read_kept(properties: ClientProperties, role: str, topic: str) -> list[KeptR
 
 
 def _last_of_each(reader: Any, topic: str) -> Iterable[Any]:
-    partitions = reader.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
+    seen = reader.list_topics(topic, timeout=_SECONDS).topics[topic]
+    # A topic that may not be seen has no partitions either, and is not an empty one.
+    if seen.error is not None and seen.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+        raise KafkaException(seen.error)
+    partitions = seen.partitions
     reader.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
     last: dict[tuple[int, bytes | None], Any] = {}
     ended: set[int] = set()
