@@ -15,8 +15,9 @@ A subscription with QoS 2 asks for 1. With 2 the server forgets a message as soo
 (PUBREC), which the library does before the task has seen it: a kill would lose it. Kafka is told at least once either
 way.
 
-A connection that is lost doubles what Kafka has and the server had not been told of: an acknowledgement that was on
-its way is lost with it. A task that is stopped in good order acknowledges what Kafka has.
+A connection that is lost doubles nothing once the task knows that the server counts packet ids
+(:mod:`connectors.mqtt.receipts`), and before that what the server had not been told of. A task that is stopped in good
+order acknowledges what Kafka has.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from connect.data import Header, Headers, Schema, SourceRecord
 from connect.errors import ConnectError, DataError, RetriableError
-from connect.kits.deliveries import Inbox, Unsettled
+from connect.kits.deliveries import Inbox
 from connect.measurement import Measurement
 from connect.source import SourceConnector, SourceTask
+from connectors.mqtt.receipts import Receipts, Received
 from connectors.mqtt.source_config import ConsumerMode, MqttSourceConfig
 from connectors.mqtt.topics import kafka_name, kafka_problem, matches, shared_filter
 
@@ -46,6 +48,7 @@ _LOOK_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 0.005
 _OVERHEAD_BYTES: Final = 500
 _MOST_KNOWN: Final = 10_000
+_QUESTION: Final = "sluice/none"
 _STRING: Final = Schema.string()
 _BYTES: Final = Schema.bytes()
 _BOOLEAN: Final = Schema.boolean()
@@ -53,18 +56,10 @@ _INT32: Final = Schema.int32()
 
 
 @dataclass(frozen=True, slots=True)
-class _Received:
-    """A message, and the number of the broker session in which its id counts."""
+class _Answer:
+    """The server's answer to a question, among what it sent before and after it on a connection."""
 
-    topic: str
-    payload: bytes
-    qos: int
-    is_retained: bool
-    is_duplicate: bool
-    packet_id: int
-    properties: Any
-    era: int
-    at: int
+    connection: int
 
 
 class RecordMaker:
@@ -88,7 +83,7 @@ class RecordMaker:
             self._names[topic] = name
         return name
 
-    def headers(self, received: _Received) -> Headers:
+    def headers(self, received: Received) -> Headers:
         """Return the headers of Confluent's connector, and of MQTT 5 what the message says besides."""
         found = [
             Header("mqtt.message.id", received.packet_id, _INT32),
@@ -126,17 +121,11 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
         self._partition = {"server": config.place, "client": config.client_id}
         self._maker = RecordMaker(config)
         self._made = 0
-        self._era = 0
-        """Counts the sessions that the server has begun. Written by the library's thread alone."""
+        self._connections = self._sessions = 0
+        """Counts connections, and sessions that the server has begun. Written by the library's thread alone."""
         self._refusal: ConnectError | None = None
-        self._unsettled: Unsettled[int] = Unsettled()
-        self._messages: dict[int, _Received] = {}
-        """What is not acknowledged to the server, by the number in its source offset."""
-        self._numbers: dict[tuple[int, int], int] = {}
-        """The numbers by era and packet id."""
-        self._owed: list[_Received] = []
-        """What Kafka has and could not be acknowledged, as there was no connection."""
-        self._inbox: Inbox[_Received] = Inbox(
+        self._receipts = Receipts()
+        self._inbox: Inbox[Received | _Answer] = Inbox(
             config.mqtt_receive_max, config.mqtt_inbox_max_bytes, config.patience_seconds, self.context.wake
         )
         self._session: Session | None = Session(
@@ -148,22 +137,23 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
         )
         self._session.client.on_message = self._on_message
         self._session.client.on_subscribe = self._on_subscribe
+        self._session.client.on_unsubscribe = self._on_unsubscribe
         self._session.start()
 
     def poll(self) -> Sequence[SourceRecord]:
         self._acknowledge()
         if self._refusal is not None:
             raise self._refusal
-        found = [
-            record
-            for each in self._inbox.take(self.config.mqtt_batch_size)
-            if (record := self._record(each)) is not None
-        ]
+        taken = self._inbox.take(self.config.mqtt_batch_size)
+        found = [record for each in taken if (record := self._record(each)) is not None]
         if found:
             if len(found) < self.config.mqtt_batch_size:
                 # Few messages at a time cost several times as much each.
                 self.context.poll_when_readable([], _GATHER_SECONDS)
             return found
+        if taken:
+            # There may be more, of which nobody tells.
+            return ()
         failure = self._session.failure if self._session is not None else None
         if isinstance(failure, RetriableError):
             raise RetriableError(str(failure), self.config.reconnect_seconds)
@@ -174,7 +164,7 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
 
     def commit_record(self, record: SourceRecord) -> None:
         """Note that Kafka has a message."""
-        self._unsettled.settle(record.source_offset["message"])
+        self._receipts.settle(record.source_offset["message"])
 
     def commit(self) -> None:
         """Acknowledge what Kafka has."""
@@ -185,13 +175,12 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
         if session is None:
             return
         self._inbox.close()
-        for number in [*self._unsettled.take(), *self._unsettled.take_all()]:
-            self._acknowledge_one(session, self._messages.pop(number))
+        self._send_acknowledgements(session, at_end=True)
         session.close()
 
     def measurements(self) -> Iterable[Measurement]:
         yield Measurement("mqtt_messages_total", self._made, "Messages received.")
-        yield Measurement("mqtt_unacknowledged_messages", len(self._messages), "Messages that Kafka has not yet.")
+        yield Measurement("mqtt_unacknowledged_messages", len(self._receipts), "Messages that Kafka has not yet.")
         yield Measurement("mqtt_inbox_messages", self._inbox.items, "Messages that wait for being published.")
         yield Measurement("mqtt_inbox_bytes", self._inbox.bytes, "Bytes of the messages that wait, roughly.")
         yield Measurement(
@@ -202,8 +191,9 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
 
     def _opened(self, is_present: bool) -> None:
         """Subscribe; also to a session that is there still, since the topics may be others now. In the thread."""
+        self._connections += 1
         if not is_present:
-            self._era += 1
+            self._sessions += 1
         session = self._session
         if session is not None:
             session.client.subscribe([(each, self.config.asked_qos) for each in self.config.mqtt_topics])
@@ -217,9 +207,13 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
             self._refusal = ConnectError(refused)
             self.context.wake()
 
+    def _on_unsubscribe(self, *_: object) -> None:
+        """Put the answer behind the messages that came before it. In the thread."""
+        self._inbox.put(_Answer(self._connections), _OVERHEAD_BYTES)
+
     def _on_message(self, _client: object, _data: object, message: Any) -> None:
         """Put a message into the inbox; waits while that is full. In the thread."""
-        received = _Received(
+        received = Received(
             message.topic,
             bytes(message.payload),
             message.qos,
@@ -227,28 +221,27 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
             bool(message.dup),
             message.mid,
             message.properties,
-            self._era,
+            self._sessions,
+            self._connections,
             int(time.time() * 1000),
         )
         self._inbox.put(received, len(received.payload) + _OVERHEAD_BYTES)
 
-    def _record(self, received: _Received) -> SourceRecord | None:
-        """Return the record of a message; ``None`` if it is under way already, or is given up."""
-        place = (received.era, received.packet_id)
-        if received.qos and received.is_duplicate and self._is_known(place, received):
+    def _record(self, received: Received | _Answer) -> SourceRecord | None:
+        """Return the record of a message; ``None`` if the task has had it, or it is given up."""
+        if isinstance(received, _Answer):
+            self._receipts.answered(received.connection)
             return None
-        self._made += 1
-        number = self._made
-        if received.qos:
-            self._unsettled.add(number)
-            self._messages[number] = received
-            self._numbers[place] = number
+        number = self._made + 1
+        if received.qos and not self._receipts.take(received, number):
+            return None
+        self._made = number
         try:
             topic = self._maker.topic_of(received.topic)
         except DataError as error:
             record = SourceRecord(self.config.kafka_topic, received.payload, source_partition=self._partition)
             self.context.errant_record_reporter.report(record, error)
-            self._unsettled.settle(number)
+            self._receipts.settle(number)
             return None
         return SourceRecord(
             topic,
@@ -262,34 +255,19 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
             source_offset={"message": number},
         )
 
-    def _is_known(self, place: tuple[int, int], received: _Received) -> bool:
-        """Return whether the server sends a message again that the task has: on a connection after the first."""
-        owed = [each for each in self._owed if (each.era, each.packet_id) == place]
-        number = self._numbers.get(place)
-        known = owed[0] if owed else self._messages.get(number) if number is not None else None
-        if known is None or (known.topic, known.payload) != (received.topic, received.payload):
-            return False
-        if owed and self._session is not None:
-            self._owed.remove(owed[0])
-            self._acknowledge_one(self._session, received)
-        return True
-
     def _acknowledge(self) -> None:
-        """Acknowledge what Kafka has, in the order of receipt, as MQTT demands."""
-        if self._session is None:
+        """Acknowledge what Kafka has."""
+        session = self._session
+        if session is None or not session.is_open:
             return
-        for number in self._unsettled.take():
-            self._acknowledge_one(self._session, self._messages.pop(number))
+        self._send_acknowledgements(session)
+        if self._receipts.asks(self._connections):
+            # There is no such subscription; that it is answered counts.
+            session.client.unsubscribe(_QUESTION)
 
-    def _acknowledge_one(self, session: Session, received: _Received) -> None:
-        self._numbers.pop((received.era, received.packet_id), None)
-        if received.era != self._era:
-            # The server has forgotten that session, and with it the message.
-            return
-        if session.is_open:
+    def _send_acknowledgements(self, session: Session, *, at_end: bool = False) -> None:
+        for received in self._receipts.due(self._connections, at_end=at_end):
             session.client.ack(received.packet_id, received.qos)
-        else:
-            self._owed.append(received)
 
 
 class MqttSourceConnector(SourceConnector[MqttSourceConfig]):

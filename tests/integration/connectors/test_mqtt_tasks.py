@@ -31,6 +31,8 @@ from connectors.mqtt import (
     MqttSourceTask,
 )
 from equipment.brokers.certificates import Authority
+from equipment.brokers.proxy import Proxy
+from equipment.ports import own_port
 from equipment.proofs import thorough
 from equipment.servers.mosquitto import SECRET, USER, MosquittoServer, Subscriber, mosquitto_server, topic_name
 from equipment.waiting import wait_until
@@ -223,6 +225,54 @@ def test_a_lost_connection_doubles_nothing(mosquitto: MosquittoServer, consuming
     run.task.stop()
     mosquitto.publish(topic, [b"11"])
     assert [record.value for record in records(consuming(mosquitto, topic, connects=False), 1)] == [b"11"]
+
+
+def test_lost_acknowledgements_double_nothing(
+    mosquitto: MosquittoServer, consuming: Callable[..., SourceTaskRun]
+) -> None:
+    """They go through a proxy that swallows them: the server sends the messages again."""
+    topic, port = topic_name(), own_port()
+    proxy = Proxy({port: mosquitto.port})
+    try:
+        run = consuming(mosquitto, topic, mqtt_server_uri=f"tcp://127.0.0.1:{port}")
+        polled: list[SourceRecord] = []
+
+        def came(count: int) -> bool:
+            try:
+                polled.extend(record for record in run.task.poll() or () if record.value != b"probe")
+            except RetriableError:
+                return False
+            return len(polled) >= count
+
+        session = run.task._session
+        # The task learns from these that mosquitto counts the ids of messages.
+        for number in range(2):
+            mosquitto.publish(topic, [b"%d" % number])
+            wait_until("it came", lambda number=number: came(number + 1), PATIENCE)
+            run.task.commit_record(polled[number])
+            run.task.commit()
+        wait_until("it has learnt", lambda: came(2) and run.task._receipts._counts_up, PATIENCE)
+        mosquitto.publish(topic, [b"%d" % number for number in range(2, 10)])
+        wait_until("they came", lambda: came(10), PATIENCE)
+        proxy.stall(port)
+        for record in polled[2:]:
+            run.task.commit_record(record)
+        run.task.commit()
+        assert len(run.task._receipts) == 0
+        wait_until("they are sent", lambda: not session.client.want_write(), PATIENCE)
+        proxy.cut(port)
+        wait_until("it is noticed", lambda: not session.is_open, PATIENCE)
+        proxy.heal(port)
+        mosquitto.publish(topic, [b"10"])
+        wait_until("the next came", lambda: came(11), PATIENCE)
+        assert [record.value for record in polled] == [b"%d" % number for number in range(11)]
+        run.task.commit_record(polled[10])
+        run.task.stop()
+        mosquitto.publish(topic, [b"11"])
+        again = records(consuming(mosquitto, topic, connects=False), 1)
+        assert [record.value for record in again] == [b"11"]
+    finally:
+        proxy.close()
 
 
 def test_tasks_share_a_subscription(mosquitto: MosquittoServer, consuming: Callable[..., SourceTaskRun]) -> None:
