@@ -467,17 +467,17 @@ def mosquitto() -> Iterator[MosquittoServer]:
 @pytest.fixture
 def own_mosquitto() -> Iterator[MosquittoServer]:
     """A Mosquitto for this test alone, which it may end."""
-    with _mosquitto(saves_all=True, logs_all=True) as server:
+    with _mosquitto(saves_all=True) as server:
         yield server
 
 
 @contextmanager
-def _mosquitto(*, saves_all: bool = False, logs_all: bool = False) -> Iterator[MosquittoServer]:
+def _mosquitto(*, saves_all: bool = False) -> Iterator[MosquittoServer]:
     try:
         mosquitto_program()
     except ConnectError as error:
         pytest.skip(f"no mosquitto here: {error}")
-    with mosquitto_server(saves_all=saves_all, logs_all=logs_all) as server:
+    with mosquitto_server(saves_all=saves_all) as server:
         yield server
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import queue
-import re
 import shutil
 import signal
 import subprocess
@@ -41,13 +40,11 @@ def mosquitto_program() -> Path:
 class MosquittoServer:
     """A server that can be killed and started again.
 
-    With ``saves_all`` it saves its sessions with each change, so that a kill loses little; that is slow. With
-    ``logs_all`` it tells what it takes. Anybody may connect; the user ``device`` may read and write ``open/#`` alone.
+    With ``saves_all`` it saves its sessions with each change, so that a kill loses little; that is slow. Anybody may
+    connect; the user ``device`` may read and write ``open/#`` alone.
     """
 
-    def __init__(
-        self, folder: Path, tls: Mapping[str, Path] | None = None, *, saves_all: bool = False, logs_all: bool = False
-    ) -> None:
+    def __init__(self, folder: Path, tls: Mapping[str, Path] | None = None, *, saves_all: bool = False) -> None:
         self.port, self.tls_port = own_port(), own_port()
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -76,8 +73,6 @@ class MosquittoServer:
                 f"certfile {tls['chain']}",
                 f"keyfile {tls['key']}",
             ]
-        if logs_all:
-            lines.append("log_type all")
         if not os.geteuid():
             lines.append("user root")
         (folder / "mosquitto.conf").write_text("\n".join(lines) + "\n")
@@ -110,12 +105,6 @@ class MosquittoServer:
             return dict(os.environ)
         libraries = ":".join(map(str, self._root.glob("usr/lib/*-linux-gnu")))
         return {**os.environ, "LD_LIBRARY_PATH": f"{libraries}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")}
-
-    @property
-    def taken_topics(self) -> list[str]:
-        """The topics of the messages that it has taken since its first start, in that order; if it logs all."""
-        text = (self._folder / "out").read_text(errors="replace")
-        return re.findall(r"Received PUBLISH from \S+ \(d\d, q\d, r\d, m\d+, '([^']*)'", text)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Kill the server, or end it with another signal."""
@@ -186,13 +175,11 @@ class Subscriber:
 
 
 @contextmanager
-def mosquitto_server(
-    tls: Mapping[str, Path] | None = None, *, saves_all: bool = False, logs_all: bool = False
-) -> Iterator[MosquittoServer]:
+def mosquitto_server(tls: Mapping[str, Path] | None = None, *, saves_all: bool = False) -> Iterator[MosquittoServer]:
     """Run a server of one's own, and remove its data at the end."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-mosquitto-", dir="/tmp"))
     try:
-        server = MosquittoServer(folder, tls, saves_all=saves_all, logs_all=logs_all)
+        server = MosquittoServer(folder, tls, saves_all=saves_all)
         server.start()
         try:
             yield server
