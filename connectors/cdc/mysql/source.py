@@ -264,7 +264,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
         """Fail unless the catalog's version of a table is that of the log's place."""
         if self._stream is not None:
             file, position = self._stream.place
-            SchemaProof(self.config, self._asked()).check(table, file, position)
+            SchemaProof(self.config, self._asked(), self.context.wait).check(table, file, position)
 
     # -- the snapshot --------------------------------------------------------------------------------------
 
