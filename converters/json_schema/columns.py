@@ -13,7 +13,6 @@ from typing import Any
 
 from connect.data import Schema, Type
 from connect.data.arrow import to_array
-from connect.kits.schema_frame import HEADER
 from converters.json.arrow import ArrowReader
 from converters.json.errors import DoubtError
 from converters.json_schema.config import JsonSchemaConverterConfig
@@ -27,8 +26,9 @@ __all__ = ["JsonColumns"]
 class JsonColumns:
     """The decoder for the messages of one schema."""
 
-    def __init__(self, schema: Schema, config: JsonSchemaConverterConfig, decode: Decode) -> None:
-        """Take the schema and its decoder by row."""
+    def __init__(self, schema: Schema, config: JsonSchemaConverterConfig, decode: Decode, header: int) -> None:
+        """Take the schema, its decoder by row, and the size of the messages' headers."""
+        self._header = header
         self._schema = schema
         self._decode = decode
         self._reader: ArrowReader | None = None
@@ -43,7 +43,7 @@ class JsonColumns:
         """
         if self._reader is not None and messages:
             try:
-                return self._reader.read([message[HEADER:] for message in messages])
+                return self._reader.read([message[self._header :] for message in messages])
             except DoubtError:
                 pass  # the other decoder knows which message is unusual
         return to_array(self._decode(messages), self._schema)

@@ -18,6 +18,8 @@ from converters.registry.config import RegistryConfig
 __all__ = ["RegistryConverter"]
 
 _TOMBSTONE: Final = SchemaAndValue(None, None)
+_KEY_HEADER: Final = "__key_schema_id"
+_VALUE_HEADER: Final = "__value_schema_id"
 _SHORT_RUN: Final = 64
 """Runs of fewer messages with the same header, on average, are not worth a column each."""
 
@@ -26,6 +28,8 @@ C = TypeVar("C", bound=RegistryConfig)
 
 class RegistryConverter(Converter[C], Generic[C]):
     """Writes and reads messages that begin with the id of their schema in a Confluent-compatible schema registry.
+
+    Instead of the id they may begin with a GUID, which then is in a header of their record.
 
     A message that is damaged raises a :class:`~connect.errors.DataError`; a registry that does not respond raises a
     :class:`~connect.errors.RetriableError`.
@@ -40,6 +44,13 @@ class RegistryConverter(Converter[C], Generic[C]):
         self._last_read: tuple[str, bytes, Reader] | None = None
         self._last_written: tuple[str, Schema | None, Encode] | None = None
         self._use = Use()
+        name = _KEY_HEADER if is_key else _VALUE_HEADER
+        self.reads_frame_from = name if config.reads_id_in_header(is_key=is_key) else None
+        self.writes_frame_to = name if config.writes_id_in_header(is_key=is_key) else None
+
+    def frame_size(self, data: bytes) -> int:
+        """Return the size of what names the schema of a message."""
+        return len(self._form.header(data))
 
     def close(self) -> None:
         """Close the connections to the registry."""

@@ -9,6 +9,7 @@ from typing import Any
 from connect.converter import Converter
 from connect.data import BytesHeaders, Column, Constant, Headers, SourceBatch, SourceRecord, ValueColumn
 from connect.internals.chain.converters import Converters
+from connect.internals.chain.frames import unframed, unframed_column
 from connect.internals.chain.raw_records import EncodedBatch, RawHeaders
 from connect.internals.chain.steps import Steps
 from connect.internals.chain.tolerance import Failure, Stage, StageError, Tolerance
@@ -52,6 +53,8 @@ class SourceChain:
             class_name(converters.value),
             lambda: converters.value.from_connect(topic, record.value_schema, record.value),
         )
+        key, headers = unframed(converters.key, key, headers)
+        value, headers = unframed(converters.value, value, headers)
         return key, value, headers
 
     def close(self) -> None:
@@ -60,15 +63,13 @@ class SourceChain:
         self._converters.close()
 
     def _encode(self, batch: SourceBatch) -> EncodedBatch:
-        converters = self._converters
+        converters, headers = self._converters, self._encode_headers(batch.topic, batch.headers)
+        keys = _encode_column(converters.key, batch.topic, batch.key)
+        values = _encode_column(converters.value, batch.topic, batch.value)
+        keys, headers = unframed_column(converters.key, keys, headers)
+        values, headers = unframed_column(converters.value, values, headers)
         return EncodedBatch(
-            batch.topic,
-            _encode_column(converters.key, batch.topic, batch.key),
-            _encode_column(converters.value, batch.topic, batch.value),
-            batch.partitions,
-            batch.timestamps,
-            self._encode_headers(batch.topic, batch.headers),
-            batch.source_offsets,
+            batch.topic, keys, values, batch.partitions, batch.timestamps, headers, batch.source_offsets
         )
 
     def _encode_headers(self, topic: str, headers: Sequence[Headers]) -> Sequence[RawHeaders | None]:

@@ -44,6 +44,15 @@ class RawBatch:
         """Whether a value is null."""
         return bool(self._columns.column("value").null_count)
 
+    def has_header(self, name: str | None) -> bool:
+        """Return whether a record has a header of that name, as far as headers were read."""
+        place = self._columns.schema.get_field_index("headers")
+        if name is None or place < 0 or self._columns.column(place).null_count == len(self):
+            return False
+        headers: Any = self._columns.column(place)
+        names = headers.flatten().field("key")
+        return bool(pc.index(names, pa.scalar(name, names.type)).as_py() >= 0)
+
     @property
     def partition_array(self) -> Any:
         """The partitions as an Arrow array."""
