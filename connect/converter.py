@@ -32,6 +32,8 @@ class Converter(Plugin[C], Generic[C]):
     """
     writes_frame_to: str | None = None
     """The name of a header. The runtime moves the first bytes of the data there, as many as :meth:`frame_size` says."""
+    reads_headers: bool = False
+    """Whether :meth:`from_connect_with_headers` makes use of the headers."""
 
     def __init__(self, config: C, *, is_key: bool = False) -> None:
         self.config = config
@@ -40,6 +42,16 @@ class Converter(Plugin[C], Generic[C]):
     @abstractmethod
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """Return the bytes of a value; ``None`` makes a tombstone."""
+
+    def from_connect_with_headers(
+        self,
+        topic: str,
+        headers: Sequence[tuple[str, bytes | None]],  # noqa: ARG002
+        schema: Schema | None,
+        value: Any,
+    ) -> bytes | None:
+        """Return the bytes of a value, whose record has these headers; only asked with ``reads_headers``."""
+        return self.from_connect(topic, schema, value)
 
     @abstractmethod
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:

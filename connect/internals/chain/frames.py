@@ -1,4 +1,6 @@
-"""Moves what describes the data of a record, such as the id of its schema, between the data and a header."""
+"""What converters and headers have to do with each other: converters may read them, and what describes the data of a
+record, such as the id of its schema, moves between the data and a header.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from connect.converter import Converter
-from connect.data import Constant
+from connect.data import Constant, Schema
 from connect.internals.chain.raw_records import RawHeaders
 
-__all__ = ["framed", "framed_column", "unframed", "unframed_column"]
+__all__ = ["framed", "framed_column", "unframed", "unframed_column", "written"]
+
+
+def written(
+    converter: Converter[Any], topic: str, headers: RawHeaders | None, schema: Schema | None, value: Any
+) -> bytes | None:
+    """Return the bytes that a converter makes of a value, with a view to its record's headers if it reads them."""
+    if converter.reads_headers:
+        return converter.from_connect_with_headers(topic, headers or (), schema, value)
+    return converter.from_connect(topic, schema, value)
 
 
 def framed(converter: Converter[Any], data: bytes | None, headers: RawHeaders | None) -> bytes | None:

@@ -22,7 +22,7 @@ from connect.data import (
 )
 from connect.errors import DataError
 from connect.internals.chain.converters import Converters
-from connect.internals.chain.frames import framed, framed_column, unframed
+from connect.internals.chain.frames import framed, framed_column, unframed, written
 from connect.internals.chain.raw_records import ConsumedBatch, RawHeaders, RawRecord
 from connect.internals.chain.steps import Steps
 from connect.internals.chain.tolerance import Failure, Stage, StageError, Tolerance
@@ -97,8 +97,9 @@ class SinkChain:
         headers: RawHeaders | None = [
             (header.key, convert(topic, header.key, header.schema, header.value)) for header in record.headers
         ]
-        key, headers = unframed(own, own.from_connect(topic, record.key_schema, record.key), headers)
-        value, headers = unframed(of_value, of_value.from_connect(topic, record.value_schema, record.value), headers)
+        key, headers = unframed(own, written(own, topic, headers, record.key_schema, record.key), headers)
+        data = written(of_value, topic, headers, record.value_schema, record.value)
+        value, headers = unframed(of_value, data, headers)
         return RawRecord(
             record.original_topic,
             record.original_partition,
