@@ -191,6 +191,10 @@ class Codecs(Generic[P]):
 
     # -- reading -------------------------------------------------------------------------------------------------
 
+    def header(self, message: bytes) -> bytes:
+        """Return the start of a message by which its reader is chosen."""
+        return self.form.header(message)
+
     def reader(self, topic: str, header: bytes) -> Reader:
         """Return the reader for messages on that topic with that header."""
         key = read_key(header, self.form.title)
