@@ -132,6 +132,7 @@ class _OpeningDecoder:
     def __init__(self, decoder: ArrowDecoder, opens: tuple[Callable[[bytes], bytes], ...]) -> None:
         self._decoder = decoder
         self._opens = opens
+        self.is_fast = decoder.is_fast
 
     def read(self, messages: Sequence[bytes]) -> Any:
         """Decode a list of messages."""

@@ -36,6 +36,11 @@ class JsonColumns:
             decoder_of = partial(json_decoder, config=config)
             self._reader = ArrowReader(schema, decoder_of, replace_null=not config.ignore_default_for_nullables)
 
+    @property
+    def is_fast(self) -> bool:
+        """Whether pyarrow reads the messages."""
+        return self._reader is not None
+
     def read(self, messages: Sequence[bytes]) -> Any:
         """Return the values of messages, headers included, as an Arrow array of the schema's type.
 

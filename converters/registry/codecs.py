@@ -30,6 +30,10 @@ P = TypeVar("P")
 class ArrowDecoder(Protocol):
     """Decodes messages with the same header into an Arrow array; errors as of :data:`Decode`."""
 
+    @property
+    def is_fast(self) -> bool:
+        """Whether messages are decoded together, and not first one after the other into values."""
+
     def read(self, messages: Sequence[bytes]) -> Any:
         """Decode a list of messages."""
 
