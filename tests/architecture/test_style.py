@@ -22,7 +22,6 @@ _CONTRACT: Final = "an interface, beside the modules that implement it"
 
 FRAGMENTS: Final = {
     "connect/kits/avro/wire_format.py": "what reading and writing share",
-    "connect/kits/schema_frame.py": "the frame that the formats of a schema registry share",
     "connect/config/password.py": _LEAF,
     "connect/config/unsupported_keys.py": "shared by families, whose tables of keys are their own",
     "connect/data/excerpt.py": _LEAF,
