@@ -209,7 +209,6 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-@pytest.mark.thorough
 def test_a_topic_that_is_deleted_and_created_again_is_told_once(
     bootstrap: str, topic: str, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
