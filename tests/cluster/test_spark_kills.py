@@ -226,13 +226,13 @@ def test_kills_at_every_named_point(
         assert phases[point] in expected[point], point
 
 
-@pytest.mark.parametrize("points", [COMPACTING["compaction"], *thorough(COMPACTING["compaction-others"])])
+@pytest.mark.parametrize("points", ["compaction", *thorough("compaction-others")])
 def test_kills_while_tables_are_compacted(
-    bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str], points: Sequence[str]
+    bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str], points: str
 ) -> None:
     with local_lake(tmp_path) as lake:
         target = Target(bootstrap, topic, lake, 20 * FLUSH, {"compact.interval.ms": "1"})
-        kill_while_compacting(target, spark_java, points)
+        kill_while_compacting(target, spark_java, COMPACTING[points])
 
 
 def kill_while_compacting(target: Target, java: Mapping[str, str], points: Sequence[str]) -> None:
