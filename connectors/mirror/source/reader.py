@@ -55,9 +55,9 @@ Read = tuple[TopicPartition, list[Message]]
 # Taken as a function, because `map` calls it on many messages in half the time of a loop.
 _error: Final[Callable[[Any], KafkaError | None]] = ClientMessage.error
 
-_MOMENT: Final = 0.02
+_MOMENT_SECONDS: Final = 0.02
 _MANY: Final = 100
-_TIMEOUT: Final = 10.0
+_TIMEOUT_SECONDS: Final = 10.0
 
 
 class SourceReader:
@@ -133,9 +133,9 @@ class SourceReader:
     def _fetched(self, most: int, seconds: float) -> list[Message]:
         """Wait for the first record and, while many arrive, a moment for more, but not for the full number."""
         if self._many_come:
-            found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
+            found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT_SECONDS))
             self._many_come = len(found) >= _MANY
-            if found or seconds <= _MOMENT:
+            if found or seconds <= _MOMENT_SECONDS:
                 return found
         first = self._consumer.poll(seconds)
         if first is None:
@@ -155,7 +155,7 @@ class SourceReader:
     def _pass_gap(self, partition: TopicPartition) -> None:
         place = Place(*partition)
         try:
-            begin, end = self._consumer.get_watermark_offsets(place, timeout=_TIMEOUT)
+            begin, end = self._consumer.get_watermark_offsets(place, timeout=_TIMEOUT_SECONDS)
         except KafkaException as error:
             # Not raised, so that the other records that were fetched are kept.
             logger.warning(

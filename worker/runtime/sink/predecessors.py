@@ -26,7 +26,7 @@ from connect.internals.kafka.settings.client import ClientProperties
 __all__ = ["remove_predecessors"]
 
 logger = logging.getLogger(__name__)
-_TIMEOUT: Final = 5.0
+_TIMEOUT_SECONDS: Final = 5.0
 
 
 def remove_predecessors(client: ClientProperties, own_id: str, make_admin: Callable[[], AdminClient]) -> None:
@@ -45,7 +45,7 @@ def remove_predecessors(client: ClientProperties, own_id: str, make_admin: Calla
             # The module is imported on demand, because it takes 20 MB.
             from worker.kafka.groups.coordinator_requests import remove_members  # noqa: PLC0415
 
-            remove_members(client, group, members, _TIMEOUT)
+            remove_members(client, group, members, _TIMEOUT_SECONDS)
             logger.info("Removed a former consumer of this task, which had not left, from group %s", group)
     except (ConnectError, KafkaException) as error:
         logger.info(
@@ -63,7 +63,7 @@ def _is_of_brokers(client: ClientProperties) -> bool:
 def _members(make_admin: Callable[[], AdminClient], group: str, client_id: str) -> list[str]:
     # Without a reference to the client it would be closed, and the answer would never come.
     admin = make_admin()
-    found: Any = admin.describe_consumer_groups([group], request_timeout=_TIMEOUT)[group].result()
+    found: Any = admin.describe_consumer_groups([group], request_timeout=_TIMEOUT_SECONDS)[group].result()
     admin.poll(0)
     return [
         member.member_id
