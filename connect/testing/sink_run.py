@@ -16,7 +16,7 @@ from connect.testing.props import connector_props, task_props
 
 __all__ = ["SinkTaskRun", "TopicLog", "run_sink", "sink_task_class", "sink_task_configs"]
 
-_RETRY_SECONDS: Final = 1.0
+_RETRY: Final = 1.0
 
 
 class TopicLog:
@@ -137,7 +137,7 @@ class SinkTaskRun:
             except RetriableError as error:
                 if time.monotonic() > deadline:
                     raise
-                self.context.wait(error.retry_after or self.context.retry_after or _RETRY_SECONDS)
+                self.context.wait(error.retry_after or self.context.retry_after or _RETRY)
             else:
                 return
 
@@ -211,7 +211,7 @@ def _put_all(run: SinkTaskRun, batch_size: int, deadline: float) -> None:
         if run.put(batch_size) == 0:
             # All remaining partitions are paused, and only the task can resume them, when it is called.
             run.put_nothing()
-            run.context.wait(_RETRY_SECONDS)
+            run.context.wait(_RETRY)
         run.commit()
         if time.monotonic() > deadline:
             raise TimeoutError(

@@ -16,7 +16,7 @@ from worker.unit import Unit
 
 __all__ = ["Blame"]
 
-_PROBATION_SECONDS: Final = 60.0
+_PROBATION: Final = 60.0
 _LONGER: Final = 4
 _LONGEST_SECONDS: Final = 3600.0
 
@@ -47,7 +47,7 @@ class Blame:
         """Suspect all units of a host that died for an unknown reason."""
         self._suspicions.update(units)
         most = max(self._suspicions[unit] for unit in units)
-        probation = min(_PROBATION_SECONDS * _LONGER ** (most - 1), _LONGEST_SECONDS)
+        probation = min(_PROBATION * _LONGER ** (most - 1), _LONGEST_SECONDS)
         self._cases.append(_Case(frozenset(units), now + probation))
 
     def find(self, unit: Unit) -> None:
