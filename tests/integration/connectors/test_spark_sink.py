@@ -335,6 +335,7 @@ def test_one_record_that_no_table_can_hold_condemns_no_other(sink: Sink) -> None
     assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 5
 
 
+@pytest.mark.thorough
 def test_a_load_that_is_made_again_writes_no_dead_letter_twice(sink: Sink, tmp_path: Path) -> None:
     sink.records.produce([b"{" if number % 3 else {"id": number} for number in range(60)])
     sink.records.drain(sink.task(queue_props(sink)))
