@@ -32,6 +32,7 @@ from worker.runtime.control import Control
 from worker.runtime.dead_letters.loads import LoadDeadLetters
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.inquiries.inquiries import answer
+from worker.runtime.java.task import run_java_task
 from worker.runtime.link import Line, Link
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.losses import Losses
@@ -126,6 +127,9 @@ def _needs_main_thread(link: Link, error: BaseException | None) -> messages.Need
 def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch: Watch) -> None:
     connector = command.connector_config
     assembly = Assembly.resolve(command.worker, connector, redaction, reload_after_ttl(link, connector))
+    if assembly.is_java:
+        run_java_task(command, assembly, link, redaction, watch)
+        return
     assembly.hide_secrets()
     needs_process = getattr(_task_class(assembly), "needs_process", False)
     if link.shares and needs_process:

@@ -16,6 +16,7 @@ from worker.supervisor.hosts.blame import Blame
 from worker.supervisor.hosts.host import Host
 from worker.supervisor.hosts.load import Load
 from worker.supervisor.hosts.placement import Crowd, Group, Isolation, Vacancies, group_of, place_for, placed
+from worker.supervisor.plugin_homes import JAVA
 from worker.supervisor.process import Child, Launcher, log_record
 from worker.unit import Unit
 
@@ -257,7 +258,8 @@ class Hosts:
                 host.kill(None)
 
     def _note_requirements(self, unit: Unit, command: RunUnit) -> None:
-        required = _Requirements(isolation_of(command), _config(command), self._launcher.home(command))
+        home = self._launcher.home(command)
+        required = _Requirements(_isolation(command, home), _config(command), home)
         before = self._requirements.get(unit)
         if before is not None and before != required:
             self._blame.forget(unit)
@@ -290,6 +292,13 @@ def isolation_of(command: RunUnit) -> Isolation:
         return Isolation(written.strip().lower())
     except ValueError:
         return Isolation.PROCESS  # such as a reference, which only the unit's own process resolves and refuses
+
+
+def _isolation(command: RunUnit, home: str) -> Isolation:
+    """Return the isolation of a unit; units of Java share a JVM unless they are told not to, since it is large."""
+    chosen = isolation_of(command)
+    is_java = home.startswith(f"{JAVA}@")
+    return Isolation.SHARED if is_java and chosen is Isolation.AUTO else chosen
 
 
 def _config(command: RunUnit) -> dict[str, str]:

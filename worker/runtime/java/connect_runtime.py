@@ -1,0 +1,132 @@
+"""Kafka Connect's runtime in the JVM of this process: its ``Worker``, one for each connector or task.
+
+With a ``Worker`` of its own each unit has its own store of offsets and ends by itself; they share the plugins, which
+are looked for once, and the configuration.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from connect.errors import ConnectError
+from connect.internals.plugins import PluginRegistry
+from worker.config.worker import WORKER_ID, WorkerConfig
+from worker.errors import JavaError
+from worker.runtime.java.jvm import Jvm, jvm_of_process
+from worker.runtime.java.settings import java_worker_props
+
+__all__ = ["ConnectRuntime", "JavaWorker", "failures", "runtime_of_process"]
+
+_ANONYMOUS: Final = "sluice"
+
+
+class ConnectRuntime:
+    """The plugins and the configuration that the units of this process share. May be used from any thread."""
+
+    def __init__(self, jvm: Jvm, props: Mapping[str, str], worker_id: str) -> None:
+        self.jvm = jvm
+        self._worker_id = worker_id
+        connect = jvm.java.org.apache.kafka.connect
+        given = jvm.to_java(dict(props))
+        with failures(jvm):
+            self.plugins = connect.runtime.isolation.Plugins(given)
+            self.plugins.compareAndSwapWithDelegatingLoader()
+            runtime = connect.runtime
+            is_distributed = bool(props.get("group.id") and props.get("offset.storage.topic"))
+            kind = runtime.distributed.DistributedConfig if is_distributed else runtime.standalone.StandaloneConfig
+            self.config = kind(given)
+            self._policy = self.plugins.newPlugin(
+                self.config.getString("connector.client.config.override.policy"),
+                self.config,
+                connect.connector.policy.ConnectorClientConfigOverridePolicy._java_lang_class,
+            )
+
+    def worker(self, unit: str, store: Any) -> JavaWorker:
+        """Return the ``Worker`` for one unit, started, with a store of its offsets."""
+        java = self.jvm.java.org.apache.kafka
+        runtime = java.connect.runtime
+        with failures(self.jvm):
+            worker = runtime.Worker(
+                f"{self._worker_id}/{unit}",
+                java.common.utils.Time.SYSTEM,
+                self.plugins,
+                self.config,
+                store,
+                self._policy,
+            )
+            # It is never started: the worker asks it for its store of statuses, and inquiries have it validate.
+            herder = runtime.standalone.StandaloneHerder(worker, self.config.kafkaClusterId(), self._policy)
+            worker.start()
+        return JavaWorker(self.jvm, worker, herder)
+
+
+class JavaWorker:
+    """A ``Worker`` with the ``Herder`` that it refers to."""
+
+    def __init__(self, jvm: Jvm, worker: Any, herder: Any) -> None:
+        self.jvm = jvm
+        self.worker = worker
+        self.herder = herder
+        self.runtime: Any = jvm.java.org.apache.kafka.connect.runtime
+
+    def connector_config(self, props: Mapping[str, str], *, is_source: bool) -> Any:
+        """Return the typed configuration of a connector."""
+        plugins, given = self.worker.getPlugins(), self.jvm.to_java(dict(props))
+        if is_source:
+            return self.runtime.SourceConnectorConfig(plugins, given, self.worker.isTopicCreationEnabled())
+        return self.runtime.SinkConnectorConfig(plugins, given)
+
+    def topics(self, connector: str) -> list[str]:
+        """Return the topics that the tasks of this worker have used."""
+        found = self.herder.statusBackingStore().getAllTopics(connector)
+        return sorted(str(topic.topic()) for topic in found)
+
+    def close(self) -> None:
+        """Stop it, with what runs in it."""
+        self.worker.stop()
+        self.herder.statusBackingStore().stop()
+
+
+class failures:  # noqa: N801 - it is used as a statement
+    """Turns the exceptions of Java within a ``with`` block into a :class:`~worker.errors.JavaError`."""
+
+    def __init__(self, jvm: Jvm) -> None:
+        self._jvm = jvm
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        from py4j.protocol import Py4JError, Py4JJavaError  # noqa: PLC0415 - an optional package
+
+        if isinstance(error, Py4JJavaError):
+            raise java_error(self._jvm, error.java_exception) from None
+        if isinstance(error, Py4JError):
+            raise ConnectError(f"The JVM of this process does not answer: {error}") from error
+
+
+def java_error(jvm: Jvm, thrown: Any) -> JavaError:
+    """Return the error that stands for a ``Throwable``."""
+    return JavaError(str(thrown.getMessage() or thrown.toString()), jvm.trace(thrown))
+
+
+_LOCK: Final = threading.Lock()
+_OF_PROCESS: list[ConnectRuntime] = []
+
+
+def runtime_of_process(
+    worker: Mapping[str, str], registry: PluginRegistry, options: Sequence[str] = ()
+) -> ConnectRuntime:
+    """Return the runtime of this process, which the first call starts.
+
+    ``worker`` are the worker's own properties, and ``options`` those of a new JVM in addition to the worker's.
+    """
+    with _LOCK:
+        if not _OF_PROCESS:
+            of_worker = shlex.split(WorkerConfig.parse(worker).java_plugins_jvm_options)
+            jvm, name = jvm_of_process([*of_worker, *options]), worker.get(WORKER_ID) or _ANONYMOUS
+            _OF_PROCESS.append(ConnectRuntime(jvm, java_worker_props(worker, registry), name))
+        return _OF_PROCESS[0]
