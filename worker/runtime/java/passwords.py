@@ -31,8 +31,8 @@ def _plugins(props: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, str]]
     for role in ("key", "value", "header"):
         if name := props.get(f"{role}.converter"):
             yield name, converter_props(props, role)
-    for spec in (*transformation_specs(props), *predicate_specs(props)):
-        yield spec.type, spec.props
+    yield from ((spec.type, spec.props) for spec in transformation_specs(props))
+    yield from ((predicate.type, predicate.props) for predicate in predicate_specs(props))
 
 
 def _passwords(java: JavaWorker, plugin: str, props: Mapping[str, str]) -> list[str]:
