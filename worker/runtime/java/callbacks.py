@@ -39,21 +39,27 @@ class Listener:
         self._tell = tell
 
     def onStartup(self, _unit: Any) -> None:  # noqa: N802 - Java's name
+        """Tell of the start."""
         self._tell("startup", None)
 
     def onPause(self, _unit: Any) -> None:  # noqa: N802
+        """Tell of a pause."""
         self._tell("pause", None)
 
     def onResume(self, _unit: Any) -> None:  # noqa: N802
+        """Tell of the end of a pause."""
         self._tell("resume", None)
 
     def onFailure(self, _unit: Any, error: Any) -> None:  # noqa: N802
+        """Tell of a failure."""
         self._tell("failure", error)
 
     def onShutdown(self, _unit: Any) -> None:  # noqa: N802
+        """Tell of the end."""
         self._tell("shutdown", None)
 
     def onStop(self, _unit: Any) -> None:  # noqa: N802
+        """Tell of a stop."""
         self._tell("stop", None)
 
     def onDeletion(self, _unit: Any) -> None:  # noqa: N802
@@ -86,9 +92,11 @@ class ConnectorContext:
         self._fail = fail
 
     def requestTaskReconfiguration(self) -> None:  # noqa: N802
+        """Ask for the task configs to be computed again."""
         self._reconfigure()
 
     def raiseError(self, error: Any) -> None:  # noqa: N802
+        """Fail the connector."""
         self._fail(error)
 
     def pluginMetrics(self) -> None:  # noqa: N802
@@ -108,6 +116,7 @@ class Outcome:
         self._tell = tell
 
     def onCompletion(self, error: Any, result: Any) -> None:  # noqa: N802
+        """Tell of the outcome."""
         self._tell(error, result)
 
     class Java:

@@ -21,6 +21,8 @@ from worker.runtime.java.settings import java_worker_props
 __all__ = ["ConnectRuntime", "JavaWorker", "failures", "runtime_of_process"]
 
 _ANONYMOUS: Final = "sluice"
+_THREADS: Final = "main"
+"""The group of the threads that are not the JVM's own."""
 
 
 class ConnectRuntime:
@@ -33,7 +35,7 @@ class ConnectRuntime:
         given = jvm.to_java(dict(props))
         with failures(jvm):
             self.plugins = connect.runtime.isolation.Plugins(given)
-            self.plugins.compareAndSwapWithDelegatingLoader()
+            _load_by(self.plugins.delegatingLoader(), jvm)
             runtime = connect.runtime
             is_distributed = bool(props.get("group.id") and props.get("offset.storage.topic"))
             kind = runtime.distributed.DistributedConfig if is_distributed else runtime.standalone.StandaloneConfig
@@ -61,6 +63,18 @@ class ConnectRuntime:
             herder = runtime.standalone.StandaloneHerder(worker, self.config.kafkaClusterId(), self._policy)
             worker.start()
         return JavaWorker(self.jvm, worker, herder)
+
+
+def _load_by(loader: Any, jvm: Jvm) -> None:
+    """Have all threads find classes of plugins, as those of a Java worker do.
+
+    So do the threads that they start: py4j has some for its calls, and starts more.
+    """
+    for thread in jvm.java.java.lang.Thread.getAllStackTraces():
+        # The JVM's own threads are in other groups, and refuse; a thread that has ended is in none.
+        group = thread.getThreadGroup()
+        if group is not None and group.getName() == _THREADS:
+            thread.setContextClassLoader(loader)
 
 
 class JavaWorker:
