@@ -13,7 +13,7 @@ from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.java_connect import JavaConnect
-from equipment.workers.java_plugins import compiled_plugin, file_plugin, jvms, kill_jvms
+from equipment.workers.java_plugins import compiled_plugin, file_plugin, jvm_of, jvms, kill_jvm
 from equipment.workers.standalone import StandaloneWorker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(590)]
@@ -93,8 +93,8 @@ def test_java_connectors_move_records_and_go_on_after_a_kill_of_their_jvm(
         assert put(worker, source, **files)["type"] == "source"
         put(worker, sink, connector_class="FileStreamSink", engine="java", file=str(out), topics=topic)
         append_and_wait()
-        assert len(jvms(worker.pid)) == 1, "Java's units share a JVM"
-        (killed,) = kill_jvms(worker.pid)
+        assert jvm_of(worker, source) == jvm_of(worker, sink), "Java's units share a JVM"
+        killed = kill_jvm(worker, source)
         append_and_wait()
         assert killed not in jvms(worker.pid)
         # What was not committed is repeated, in order, and nothing is lost.
@@ -144,7 +144,7 @@ def test_plugins_of_ones_own_with_clashing_classes_run_side_by_side(
             assert values(bootstrap, name) == numbers(package, 100)
             version = wait_for_states(worker, name, "RUNNING", "RUNNING")["connector"]["version"]
             assert version == f"7.1-of-{package}"
-        assert len(jvms(worker.pid)) == 1
+        assert len({jvm_of(worker, name) for name in topics.values()}) == 1
         name = topics["acme"]
         offsets = {"offsets": [{"partition": {"part": "0"}, "offset": {"next": 100}}]}
         wait_until("it has committed", lambda: send(worker, "GET", f"connectors/{name}/offsets").json() == offsets)
@@ -252,7 +252,8 @@ def test_a_task_that_does_not_stop_costs_its_jvm_and_no_other_unit(
         put(worker, counts, **counting(counts, "other"))
         for name, count in ((hangs, 10), (counts, 100)):
             wait_until("all is counted", lambda name=name, count=count: len(values(bootstrap, name)) >= count, PATIENCE)
-        (before,) = jvms(worker.pid)
+        before = jvm_of(worker, hangs)
+        assert before == jvm_of(worker, counts)
         assert send(worker, "DELETE", f"connectors/{hangs}").status_code == 204
         wait_until("its JVM is gone", lambda: before not in jvms(worker.pid), PATIENCE)
         wait_for_states(worker, counts, "RUNNING", "RUNNING")
@@ -281,6 +282,17 @@ def test_an_exactly_once_source_of_java_counts_once_through_kills_of_jvms_and_wo
         for number in range(2)
     ]
     count = 0
+
+    def owner() -> DistributedWorker:
+        return (
+            wait_until(
+                "a worker runs the task",
+                lambda: next((each for each in workers if jvm_of(each, topic)), None),
+                PATIENCE,
+            )
+            or workers[0]
+        )
+
     try:
         for turn in range(6):
             count += 300
@@ -288,13 +300,11 @@ def test_an_exactly_once_source_of_java_counts_once_through_kills_of_jvms_and_wo
             put(workers[0], topic, **config)
             if turn % 2 == 0:
                 wait_until("it has begun", lambda count=count: len(values(bootstrap, topic)) > count - 300, PATIENCE)
-                for worker in workers:
-                    if jvms(worker.pid):
-                        kill_jvms(worker.pid)
+                kill_jvm(owner(), topic)
             else:
-                owner = next((worker for worker in workers if jvms(worker.pid)), workers[1])
-                owner.kill()
-                owner.start()
+                victim = owner()
+                victim.kill()
+                victim.start()
             wait_until("all is counted", lambda count=count: len(values(bootstrap, topic)) >= count, PATIENCE)
             assert values(bootstrap, topic) == numbers("acme", count)
     finally:

@@ -123,6 +123,13 @@ class Link:
             threading.Thread(target=self._read, name="commands", daemon=True).start()
         return first
 
+    def next_command(self) -> Command:
+        """Wait for the next command of the worker."""
+        while True:
+            said = self.inbox.get()
+            if not isinstance(said, ErrorRaised | Woken):
+                return said
+
     def exit(self) -> None:
         """End this process at once, and everything that it has started."""
         self._line.exit()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import zipfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +16,9 @@ import pytest
 from equipment.waiting import wait_until
 from equipment.workers.java_connect import resolve_java_connect
 from equipment.workers.processes import command_line, descendants
+from equipment.workers.standalone import StandaloneWorker
 
-__all__ = ["compiled_plugin", "file_plugin", "jvms", "kill_jvms"]
+__all__ = ["compiled_plugin", "file_plugin", "jvm_of", "jvms", "kill_jvm"]
 
 _SOURCES: Final = Path(__file__).parents[1] / "java_plugin" / "acme"
 _SERVICES: Final = {
@@ -71,17 +72,19 @@ def compiled_plugin(plugin_path: Path, work: Path, *, tally: str = "tally", pack
 
 
 def jvms(pid: int) -> list[int]:
-    """The JVMs for Java plugins below a worker."""
+    """The JVMs for Java plugins below a process."""
     return [below for below in descendants(pid) if _GATEWAY in command_line(below)]
 
 
-def kill_jvms(pid: int) -> list[int]:
-    """Kill the JVMs below a worker, once there are any, and return their process ids."""
-    killed = wait_until("there is a JVM", lambda: jvms(pid), seconds=120)
-    _kill(killed)
-    return killed
+def jvm_of(worker: StandaloneWorker, connector: str, task: int = 0) -> int | None:
+    """The JVM that runs a task, if that is there now."""
+    runs = re.findall(rf"process (\d+) runs {re.escape(connector)}\|task-{task} ", worker.log())
+    return next(iter(jvms(int(runs[-1]))), None) if runs else None
 
 
-def _kill(pids: Iterable[int]) -> None:
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+def kill_jvm(worker: StandaloneWorker, connector: str) -> int:
+    """Kill the JVM of a connector's task, once it is there, and return its process id."""
+    pid = wait_until("the task has a JVM", lambda: jvm_of(worker, connector), seconds=120)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    return pid

@@ -123,24 +123,39 @@ class failures:  # noqa: N801 - it is used as a statement
 
 
 def java_error(jvm: Jvm, thrown: Any) -> JavaError:
-    """Return the error that stands for a ``Throwable``."""
-    return JavaError(str(thrown.getMessage() or thrown.toString()), jvm.trace(thrown))
+    """Return the error that stands for a ``Throwable``, with the messages of its causes."""
+    if thrown.getClass().getName() == _OF_A_FUTURE and thrown.getCause() is not None:
+        thrown = thrown.getCause()
+    told: list[str] = []
+    cause = thrown
+    while cause is not None and len(told) < _MOST_CAUSES:
+        message = str(cause.getMessage() or cause.getClass().getSimpleName())
+        if not any(message in other for other in told):
+            told.append(message.rstrip("."))
+        cause = cause.getCause()
+    return JavaError(": ".join(told), jvm.trace(thrown))
+
+
+_OF_A_FUTURE: Final = "java.util.concurrent.ExecutionException"
+_MOST_CAUSES: Final = 5
 
 
 _LOCK: Final = threading.Lock()
-_OF_PROCESS: list[ConnectRuntime] = []
+_OF_PROCESS: dict[frozenset[tuple[str, str]], ConnectRuntime] = {}
 
 
 def runtime_of_process(
     worker: Mapping[str, str], registry: PluginRegistry, options: Sequence[str] = ()
 ) -> ConnectRuntime:
-    """Return the runtime of this process, which the first call starts.
+    """Return the runtime of this process with the worker's properties, which the first call starts.
 
-    ``worker`` are the worker's own properties, and ``options`` those of a new JVM in addition to the worker's.
+    The process has one, but for inquiries that leave a property out. ``options`` are those of a new JVM in addition to
+    the worker's.
     """
     with _LOCK:
-        if not _OF_PROCESS:
+        own = frozenset(worker.items())
+        if own not in _OF_PROCESS:
             of_worker = shlex.split(WorkerConfig.parse(worker).java_plugins_jvm_options)
             jvm, name = jvm_of_process([*of_worker, *options]), worker.get(WORKER_ID) or _ANONYMOUS
-            _OF_PROCESS.append(ConnectRuntime(jvm, java_worker_props(worker, registry), name))
-        return _OF_PROCESS[0]
+            _OF_PROCESS[own] = ConnectRuntime(jvm, java_worker_props(worker, registry), name)
+        return _OF_PROCESS[own]

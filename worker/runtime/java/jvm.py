@@ -32,7 +32,7 @@ from worker.runtime.java.log_lines import JavaLog
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
-__all__ = ["Jvm", "jvm_of_process", "missing_java"]
+__all__ = ["Jvm", "has_jvm", "jvm_of_process", "missing_java"]
 
 logger = logging.getLogger(__name__)
 
@@ -209,6 +209,11 @@ def _authenticated_both_ways(port: int, token: str) -> JavaGateway:
 
 _LOCK_OF_PROCESS: Final = threading.Lock()
 _OF_PROCESS: list[Jvm] = []
+
+
+def has_jvm() -> bool:
+    """Return whether this process has a JVM."""
+    return bool(_OF_PROCESS)
 
 
 def jvm_of_process(options: Sequence[str]) -> Jvm:
