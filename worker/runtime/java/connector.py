@@ -26,7 +26,7 @@ def run_java_connector(
     command: messages.RunConnector, assembly: Assembly, link: Link, redaction: Redaction, control: Control
 ) -> None:
     """Run a connector until the worker sends a stop. Raises what the connector throws."""
-    refuse_unsupported(assembly.props, is_source=assembly.is_source)
+    refuse_unsupported(assembly.worker_props, assembly.props, is_source=assembly.is_source)
     with JavaUnit(Unit(command.connector), assembly, control, link, redaction) as unit:
         _Connector(unit, command).run()
 

@@ -135,7 +135,7 @@ def _framework(assembly: Assembly) -> type[ConnectorConfig]:
 
 
 def _faults(java: JavaWorker, assembly: Assembly, props: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for error in unsupported(assembly.props, is_source=assembly.is_source):
+    for error in unsupported(assembly.worker_props, assembly.props, is_source=assembly.is_source):
         yield error.key, str(error)
     if not assembly.is_source:
         return

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from connect.errors import ConfigError, PluginError
+from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
 from connect.internals.chain.specs import predicate_specs, transformation_specs
 from connect.internals.plugins import PluginKind, PluginRegistry
 from worker.config.connector import SinkConnectorConfig, SourceConnectorConfig
@@ -52,8 +53,14 @@ def java_connector_props(props: Mapping[str, str], registry: PluginRegistry) -> 
     return own
 
 
-def unsupported(props: Mapping[str, str], *, is_source: bool) -> Iterator[ConfigError]:
-    """Yield the errors of keys that mean something for connectors of Python, and that Java's runtime does not have."""
+def unsupported(worker: Mapping[str, str], props: Mapping[str, str], *, is_source: bool) -> Iterator[ConfigError]:
+    """Yield the errors of keys that mean something for connectors of Python, and that Java's runtime does not have.
+
+    So do the worker's rules for hosts: a connector that they do not bind may not run there.
+    """
+    for rule in (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY):
+        if worker.get(rule, "").strip():
+            yield ConfigError("connector.class", props.get("connector.class"), _UNBOUND.format(rule))
     for key, harmless in _UNSUPPORTED.items():
         if (value := props.get(key)) is not None and value.strip().lower() not in harmless:
             yield ConfigError(key, value, _NOT_IN_JAVA)
@@ -61,13 +68,16 @@ def unsupported(props: Mapping[str, str], *, is_source: bool) -> Iterator[Config
         yield ConfigError(_DEAD_LETTERS, topic, "Only sinks of Java have a dead letter queue. Remove the key")
 
 
-def refuse_unsupported(props: Mapping[str, str], *, is_source: bool) -> None:
+def refuse_unsupported(worker: Mapping[str, str], props: Mapping[str, str], *, is_source: bool) -> None:
     """Raise the first error of :func:`unsupported`."""
-    for error in unsupported(props, is_source=is_source):
+    for error in unsupported(worker, props, is_source=is_source):
         raise error
 
 
 _DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
+_UNBOUND: Final = (
+    "The worker's {} does not bind Java plugins, so that none may run there. Run it on workers without this key"
+)
 _NOT_IN_JAVA: Final = "A connector of Java cannot do this. Remove the key"
 _UNSUPPORTED: Final[Mapping[str, tuple[str, ...]]] = {
     "engine": ("worker", "java"),

@@ -34,7 +34,7 @@ def run_java_task(
 ) -> None:
     """Run a task until the worker sends a stop. Raises what the task throws."""
     control = Control(link, watch, paused=command.paused)
-    refuse_unsupported(assembly.props, is_source=assembly.is_source)
+    refuse_unsupported(assembly.worker_props, assembly.props, is_source=assembly.is_source)
     with JavaUnit(Unit(command.connector, command.task), assembly, control, link, redaction) as unit:
         _Task(unit, command).run()
 

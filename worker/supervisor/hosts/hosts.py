@@ -219,10 +219,14 @@ class Hosts:
         if host.child.was_let_go:
             logger.warning("Host %s (process %s) of %s %s", host.number, host.child.pid, names, host.how)
         elif host.culprit is None:
+            apart = (
+                "they start again in two processes"
+                if _is_java(host.group.home)
+                else "each starts again in its own process"
+            )
             logger.warning(
-                "Host %s (process %s) %s. Any of its units may be the cause, so each starts again in its own "
-                "process until that is known: %s",
-                *(host.number, host.child.pid, host.how, names),
+                "Host %s (process %s) %s. Any of its units may be the cause, so %s until that is known: %s",
+                *(host.number, host.child.pid, host.how, apart, names),
             )
             self._blame.suspect(host.units, self._now())
             self._is_settled = False
@@ -273,6 +277,9 @@ class Hosts:
 
     def _group(self, unit: Unit) -> Group:
         required = self._requirements[unit]
+        cell = self._blame.cell(unit) if _is_java(required.home) and required.isolation is Isolation.SHARED else None
+        if cell is not None and unit not in self._needs_process:
+            return Group(Isolation.SHARED.value, cell, required.home)
         return group_of(unit, required.isolation, alone=self._is_alone(unit), home=required.home)
 
     def _is_alone(self, unit: Unit) -> bool:
@@ -297,8 +304,11 @@ def isolation_of(command: RunUnit) -> Isolation:
 def _isolation(command: RunUnit, home: str) -> Isolation:
     """Return the isolation of a unit; units of Java share a JVM unless they are told not to, since it is large."""
     chosen = isolation_of(command)
-    is_java = home.startswith(f"{JAVA}@")
-    return Isolation.SHARED if is_java and chosen is Isolation.AUTO else chosen
+    return Isolation.SHARED if _is_java(home) and chosen is Isolation.AUTO else chosen
+
+
+def _is_java(home: str) -> bool:
+    return home.startswith(f"{JAVA}@")
 
 
 def _config(command: RunUnit) -> dict[str, str]:

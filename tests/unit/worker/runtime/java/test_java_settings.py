@@ -93,7 +93,13 @@ def test_a_class_that_stands_for_none_of_java_is_refused(registry: PluginRegistr
     ],
 )
 def test_what_java_does_not_have_is_refused(props: dict[str, str], is_source: bool, refused: list[str]) -> None:
-    assert [error.key for error in unsupported(props, is_source=is_source)] == refused
+    assert [error.key for error in unsupported(WORKER, props, is_source=is_source)] == refused
+
+
+@pytest.mark.parametrize("rule", ["http.allowed.hosts", "http.denied.hosts"])
+def test_a_worker_that_limits_hosts_runs_no_java(rule: str) -> None:
+    (error,) = unsupported({**WORKER, rule: "*.acme.com"}, {"connector.class": "com.acme.A"}, is_source=True)
+    assert (error.key, f"The worker's {rule} does not bind Java plugins" in str(error)) == ("connector.class", True)
 
 
 @pytest.mark.parametrize(
