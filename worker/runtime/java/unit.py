@@ -21,7 +21,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from typing import Any, Final, TypeVar
 
 from connect.errors import ConnectError
@@ -31,7 +30,7 @@ from worker.messages.messages import Report
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Control
 from worker.runtime.java.callbacks import OffsetStore
-from worker.runtime.java.connect_runtime import ConnectRuntime, JavaWorker, failures, java_error, runtime_of_process
+from worker.runtime.java.connect_runtime import failures, java_error, runtime_of_process
 from worker.runtime.java.passwords import password_values
 from worker.runtime.link import ErrorRaised, Link
 from worker.security.redaction import Redaction
@@ -61,40 +60,29 @@ class JavaUnit:
         self._lock = threading.Lock()
         self._asked: dict[int, Callable[[Any], None]] = {}
         self._events: deque[str] = deque()
-        self.runtime: ConnectRuntime
-        self.java: JavaWorker
         self.has_failed = False
+        runtime = runtime_of_process(assembly.worker_props, assembly.plugins)
+        self._jvm = runtime.jvm
         self._forget: Callable[[], None] = lambda: None
+        self.java = runtime.worker(str(unit), OffsetStore(self._jvm, self.ask))
 
     def __enter__(self) -> JavaUnit:
-        try:
-            self._open()
-        except BaseException:
-            self._calls.shutdown(wait=False)
-            raise
-        return self
-
-    def _open(self) -> None:
-        assembly = self.assembly
-        self.runtime = self.call(lambda: runtime_of_process(assembly.worker_props, assembly.plugins))
-        jvm = self.runtime.jvm
+        self.assembly.redaction.add(password_values(self.java, self.assembly))
         if not self._link.shares:
             # A process of its own fails with the reason; the units of a shared one start again elsewhere.
-            self._forget = jvm.when_dead(lambda reason: self._link.send(messages.Failed(reason)))
-        jvm.log.join(self._unit, self._tell_line)
-        self._link.follow_levels(jvm.set_level)
-        self.java = self.call(lambda: self.runtime.worker(str(self._unit), OffsetStore(jvm, self.ask)))
-        self.call(lambda: assembly.redaction.add(password_values(self.java, assembly)))
+            self._forget = self._jvm.when_dead(lambda reason: self._link.send(messages.Failed(reason)))
+        self._jvm.log.join(self._unit, self._tell_line)
+        self._link.follow_levels(self._jvm.set_level)
+        return self
 
     def __exit__(self, *_: object) -> None:
-        self._link.follow_levels(None)
-        if (java := getattr(self, "java", None)) is not None:
-            try:
-                self.call(java.close)
-            except Exception as error:
-                logger.warning("The runtime of Java failed to stop: %s", error)
+        try:
+            self.call(self.java.close)
+        except ConnectError as error:
+            logger.warning("The runtime of Java failed to stop: %s", error)
         self._forget()
-        self.runtime.jvm.log.leave(self._unit)
+        self._link.follow_levels(None)
+        self._jvm.log.leave(self._unit)
         self._calls.shutdown(wait=False)
 
     # -- from any thread -----------------------------------------------------------------------------------------------
@@ -121,7 +109,7 @@ class JavaUnit:
 
     def failure(self, thrown: Any) -> JavaError:
         """Return the error that stands for a ``Throwable``."""
-        return java_error(self.runtime.jvm, thrown)
+        return java_error(self._jvm, thrown)
 
     def owns(self) -> bool:
         """Ask the worker whether the unit is still its own, and wait for the answer; not in the thread of the unit."""
@@ -146,7 +134,7 @@ class JavaUnit:
             except (ConnectError, OSError) as error:
                 # The call has to end all the same: nothing else may be done in Java meanwhile.
                 postponed = postponed or error
-        with failures(self.runtime.jvm) if hasattr(self, "runtime") else nullcontext():
+        with failures(self._jvm):
             result = future.result()
         if postponed is not None:
             raise postponed
