@@ -183,10 +183,9 @@ class Crowd:
             with file.open("a") as stream:
                 stream.write(f"line {self._written}\n")
 
-    def arrived(self, lines: int | None = None) -> bool:
-        """Return whether each sink has written all lines, or that many."""
-        wanted = self._written if lines is None else lines
-        return all(file.exists() and file.read_bytes().count(b"\n") >= wanted for file in self.outputs)
+    def arrived(self) -> bool:
+        """Return whether each sink has written all lines."""
+        return all(file.exists() and file.read_bytes().count(b"\n") >= self._written for file in self.outputs)
 
 
 class Tree:

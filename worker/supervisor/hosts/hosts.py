@@ -225,8 +225,9 @@ class Hosts:
                 else "each starts again in its own process"
             )
             logger.warning(
-                "Host %s (process %s) %s. Any of its units may be the cause, so %s until that is known: %s",
+                "Host %s (process %s) %s. Any of its units may be the cause, so %s until that is known: %s%s",
                 *(host.number, host.child.pid, host.how, apart, names),
+                f"\n{host.child.crash}" if host.child.crash else "",
             )
             self._blame.suspect(host.units, self._now())
             self._is_settled = False
