@@ -8,6 +8,7 @@ it. So a request is given up long before it times out, together with its client,
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -25,6 +26,12 @@ _FOR_TOPICS: Final = "connect-shared-admin"
 _FOR_GROUPS: Final = "connect-shared-groups"
 _LONGER_SECONDS: Final = 60.0
 """How much longer than its caller the client would wait."""
+_LOOK_AGAIN_SECONDS: Final = 0.1
+_MOVING: Final = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 _Key = frozenset[tuple[str, PropertyValue]]
 _clients: WeakValueDictionary[_Key, AdminClient] = WeakValueDictionary()
 _lock: Final = threading.Lock()
@@ -44,8 +51,19 @@ class SharedAdmin:
     def describe_group(self, group: str, seconds: float) -> Any:
         """Return the description of a group.
 
-        Raises ``KafkaException``, also if the coordinator does not answer within ``seconds``.
+        Raises ``KafkaException``, also if the group's coordinator does not answer, or is not there, within ``seconds``.
         """
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self._description(group, deadline - time.monotonic())
+            except KafkaException as error:
+                # A new cluster has coordinators when somebody has asked for one.
+                if error.args[0].code() not in _MOVING or time.monotonic() + _LOOK_AGAIN_SECONDS >= deadline:
+                    raise
+            time.sleep(_LOOK_AGAIN_SECONDS)
+
+    def _description(self, group: str, seconds: float) -> Any:
         client = self._client(_FOR_GROUPS)
         asked = client.describe_consumer_groups([group], request_timeout=seconds + _LONGER_SECONDS)[group]
         try:
