@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from connect.errors import ConnectError
 from connect.internals.plugins import PluginRegistry
+from worker.config.file_access import WORKER_FILE
 from worker.config.worker import WORKER_ID, WorkerConfig
 from worker.errors import JavaError
 from worker.runtime.java.jvm import Jvm, jvm_of_process
@@ -40,6 +41,8 @@ class ConnectRuntime:
             is_distributed = bool(props.get("group.id") and props.get("offset.storage.topic"))
             kind = runtime.distributed.DistributedConfig if is_distributed else runtime.standalone.StandaloneConfig
             self.config = kind(given)
+            if file := props.get(WORKER_FILE):
+                _show_file(file, jvm, is_distributed=is_distributed)
             self._policy = self.plugins.newPlugin(
                 self.config.getString("connector.client.config.override.policy"),
                 self.config,
@@ -75,6 +78,15 @@ def _load_by(loader: Any, jvm: Jvm) -> None:
         group = thread.getThreadGroup()
         if group is not None and group.getName() == _THREADS:
             thread.setContextClassLoader(loader)
+
+
+def _show_file(file: str, jvm: Jvm, *, is_distributed: bool) -> None:
+    """Name the worker's file where plugins look for it: on the command line of a Java worker.
+
+    So Iceberg's sink finds out how its own clients reach Kafka.
+    """
+    main = f"org.apache.kafka.connect.cli.Connect{'Distributed' if is_distributed else 'Standalone'}"
+    jvm.java.java.lang.System.setProperty("sun.java.command", f"{main} {file}")
 
 
 class JavaWorker:
