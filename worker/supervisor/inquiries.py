@@ -78,7 +78,9 @@ class Inquiries:
             elif isinstance(report, messages.PARTIAL):
                 self._notify(AnsweredInPart(request, report))
             else:
-                self._answered(request, report)
+                # Whoever asked need not wait until nothing is left of the process, which has nothing more to do.
+                self._notify(Answered(request, report))
+                self._end(request)
                 return
         if asked.child.gone():
             self._answered(request, _unanswered(asked.child.join()))
@@ -102,10 +104,14 @@ class Inquiries:
             self._answered(request, messages.Failed("The worker is stopping."))
 
     def _answered(self, request: int, report: Report) -> None:
+        """End a process that has not answered, and then say so: what it was doing has come to its end."""
+        self._end(request)
+        self._notify(Answered(request, report))
+
+    def _end(self, request: int) -> None:
         asked = self._asked.pop(request)
         asked.child.kill()
         asked.child.join()
-        self._notify(Answered(request, report))
 
 
 def _unanswered(how: str) -> messages.Failed:
