@@ -160,21 +160,21 @@ def _await_records(moved: Callable[[], int], tree: ProcessTree, records: int) ->
 
 def show(case: Comparison) -> None:
     """Print both results, the floor, and how many times better ours is."""
-    print(f"\n{case.name:<46}{'start':>8}{'records/s':>12}{'CPU s per million records':>48}{'peak':>8}")
-    print(f"{'':<46}{'s':>8}{'warm':>12}{'first lap':>12}{'warm':>8}{'least to most':>18}{'laps':>10}{'MB':>8}")
+    print(f"\n{case.name:<46}{'start':>8}{'records/s':>12}{'CPU s per million records':>52}{'peak':>8}")
+    print(f"{'':<46}{'s':>8}{'warm':>12}{'first lap':>12}{'warm':>8}{'least to most':>18}{'laps':>14}{'MB':>8}")
     for label, run in (("Kafka Connect", case.java), ("Sluice", case.ours)):
         print(
             f"  {label:<44}{run.start:>8.1f}{run.rate:>12,.0f}{run.warm_up[0].cpu:>12.2f}{run.cpu:>8.2f}"
-            f"{run.spread:>18}{_laps(run):>10}{run.peak / 1e6:>8.0f}"
+            f"{run.spread:>18}{_laps(run):>14}{run.peak / 1e6:>8.0f}"
         )
     if case.floor is not None:
         print(f"  {'the bare client':<44}{'':>8}{case.floor.rate:>12,.0f}{'':>12}{case.floor.cpu:>8.2f}")
     start, rate = case.java.start / case.ours.start, case.ours.rate / case.java.rate
     cold = case.java.warm_up[0].cpu / case.ours.warm_up[0].cpu
     cpu, memory = case.java.cpu / case.ours.cpu, case.java.peak / case.ours.peak
-    print(f"  {'Sluice is better by':<44}{start:>7.1f}x{rate:>11.2f}x{cold:>11.2f}x{cpu:>7.2f}x{'':>28}{memory:>7.1f}x")
+    print(f"  {'Sluice is better by':<44}{start:>7.1f}x{rate:>11.2f}x{cold:>11.2f}x{cpu:>7.2f}x{'':>32}{memory:>7.1f}x")
     print(f"  {'aim':<44}{'':>31}{case.aim.cpu:>7.2f}x {_verdict(cpu >= case.aim.cpu):<20}", end="")
-    print(f"{'':>7}{case.aim.memory:>7.1f}x {_verdict(memory >= case.aim.memory)}", flush=True)
+    print(f"{'':>11}{case.aim.memory:>7.1f}x {_verdict(memory >= case.aim.memory)}", flush=True)
 
 
 def _laps(run: Run) -> str:
