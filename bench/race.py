@@ -1,9 +1,9 @@
 """Compares Sluice with Apache Kafka Connect on the same broker, files and configurations, in one run.
 
 ``python bench/race.py [--records N] [--quick] [--only WORDS] [--partitions NUMBERS]``: a file to a topic (lines as they
-are, without keys; with the line as key; as JSON with its schema after two transformations), a topic to a file (without
-keys, with keys, by four tasks), with 1, 4 and 12 partitions; and the latency from file to file at 100 records per
-second. On the topics that sinks read, each record is in another partition than the one before. Both workers run in
+are, without keys; keyed by the line, with four transformations; as JSON with its schema, with two), a topic to a file
+(without keys, with keys, by four tasks), with 1, 4 and 12 partitions; and the latency from file to file at 100 records
+per second. On the topics that sinks read, each record is in another partition than the one before. Both workers run in
 standalone mode with Kafka's default settings, Java's with the JVM settings of Kafka's scripts; clients and connectors
 of both use the defaults of the same options.
 
@@ -328,8 +328,8 @@ def cases_of(only: Sequence[str], numbers: Sequence[int], *, quick: bool) -> lis
     some = some if quick else [number for number in numbers if number > 1] or list(numbers)
     cases: dict[str, list[Source | Sink]] = {
         "string": [Source(_titled("file source, lines", n), n, {}) for n in numbers],
-        "keyed": [Source(_titled("file source, keyed lines, 4 transformations", n), n, _KEYED) for n in some],
-        "json": [Source(_titled("file source, JSON with schema, 2 transformations", n), n, _JSON) for n in some],
+        "keyed": [Source(_titled("file source, keyed", n), n, _KEYED) for n in some],
+        "json": [Source(_titled("file source, JSON with schema", n), n, _JSON) for n in some],
         "sink": [Sink(_titled("file sink", n), n) for n in numbers],
         "sinkkeyed": [Sink(_titled("file sink, keyed", n), n, keyed=True) for n in some],
         "sinktasks": [Sink(_titled("file sink, 4 tasks", n), n, tasks=4) for n in some],
