@@ -100,7 +100,9 @@ class Inquiries:
             elif isinstance(report, messages.PARTIAL):
                 self._notify(AnsweredInPart(request, report))
             else:
-                self._answered(request, report)
+                # Whoever asked need not wait until nothing is left of the process, which has nothing more to do.
+                self._notify(Answered(request, report))
+                self._end(request, can_answer_again=not isinstance(report, messages.Failed))
                 return
         if asked.child.gone():
             self._answered(request, _unanswered(asked.child.join()))
@@ -126,12 +128,17 @@ class Inquiries:
         self._cool_down(lambda _: True)
 
     def _answered(self, request: int, report: Report) -> None:
+        """End a process that has not answered, and then say so: what it was doing has come to its end."""
+        self._end(request)
+        self._notify(Answered(request, report))
+
+    def _end(self, request: int, *, can_answer_again: bool = False) -> None:
+        """End the process of an inquiry, or keep one with a JVM for the next."""
         asked = self._asked.pop(request)
-        if asked.home.startswith(f"{JAVA}@") and not isinstance(report, messages.Failed):
+        if can_answer_again and asked.home.startswith(f"{JAVA}@"):
             self._warm.append(_Warm(asked.child, asked.home, time.monotonic() + _WARM_SECONDS))
         else:
             _kill(asked.child)
-        self._notify(Answered(request, report))
 
     def _warm_child(self, home: str) -> Child | None:
         """Take a process that waits for another inquiry about plugins of this home; ``None`` if there is none."""
