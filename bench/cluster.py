@@ -1,7 +1,8 @@
 """Measures how fast a distributed worker starts, responds and shares its work, and its memory, next to the targets.
 
-``python bench/cluster.py [--only WORDS] [--keep]`` measures the first start of a worker and a restart, the creation of
-connectors one after the other, memory, a second worker that joins, and the REST API with 200 connectors. The broker is
+``python bench/cluster.py [--only WORDS] [--keep]`` measures the time from ``sluice standalone`` to the first record on
+its topic, the first start of a distributed worker and a restart, the creation of connectors one after the other,
+memory, a second worker that joins, and the REST API with 200 connectors. The broker is
 the embedded one, the connectors are FileStreamSource with one task each, and the workers have Kafka Connect's timeouts.
 Memory is the proportional set size. Other load on the machine makes the times longer, so CPU seconds are shown where
 they are more meaningful.
@@ -12,18 +13,23 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import shutil
+import signal
 import statistics
+import subprocess
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from http.client import HTTPConnection
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 from distributed_worker import DistributedWorker, Memory, until
+from race import COMMAND, write_props
 from waitress import create_server
 
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
@@ -36,7 +42,7 @@ from worker.unit import Unit
 
 _STARTS = 5
 _ONE_BY_ONE = 20
-_CONNECTORS = 50
+_CONNECTORS = 60
 _SHOWN = 200
 _REST_SECONDS = 4.0
 _COUNTED = 400
@@ -78,6 +84,42 @@ class Cluster:
             worker.stop()
 
 
+def measure_standalone(cluster: Cluster) -> None:
+    """Measure the time from the command ``sluice standalone`` to the first record on its topic."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    times = []
+    for number in range(_STARTS):
+        topic, folder = f"standalone-{number}", cluster.folder / f"standalone-{number}"
+        folder.mkdir()
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+        worker = write_props(
+            folder / "worker.properties",
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "key.converter": "StringConverter",
+                "value.converter": "StringConverter",
+                "offset.storage.file.filename": str(folder / "offsets"),
+                "listeners": "http://127.0.0.1:0",
+            },
+        )
+        source = write_props(
+            folder / "source.properties", {"name": f"source-{number}", **cluster.config(), "topic": topic}
+        )
+        began = time.perf_counter()
+        with (folder / "worker.log").open("wb") as log:
+            process = subprocess.Popen([COMMAND, "standalone", worker, source], stdout=log, stderr=log)
+        until("a record is there", partial(_end, admin, TopicPartition(topic, 0)))
+        times.append(time.perf_counter() - began)
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    show("sluice standalone: the first record on its topic, p50", statistics.median(times), "s", 1.5)
+    show("sluice standalone: the longest", max(times), "s", None)
+
+
+def _end(admin: AdminClient, place: TopicPartition) -> int:
+    return int(admin.list_offsets({place: OffsetSpec.latest()})[place].result(30).offset)
+
+
 def measure_start(cluster: Cluster) -> None:
     """Measure the time from the command to the first responses, and from SIGTERM to the end."""
     worker = cluster.worker("start")
@@ -109,14 +151,14 @@ def measure_connectors(cluster: Cluster) -> None:
     show("idle worker: with its fork server and spare child", sum(idle.values()), "MB", 80)
     times = [_post_to_running(cluster, worker, f"single-{number}") for number in range(_ONE_BY_ONE)]
     show("POST to RUNNING: the first", times[0] * 1000, "ms", None)
-    show("POST to RUNNING: p50 of the rest", statistics.median(times[1:]) * 1000, "ms", 150)
+    show("POST to RUNNING: p50 of the rest", statistics.median(times[1:]) * 1000, "ms", 100)
     show("POST to RUNNING: the longest of the rest", max(times[1:]) * 1000, "ms", None)
     for number in range(_ONE_BY_ONE):
         worker.request("DELETE", f"/connectors/single-{number}")
     until("all are gone", lambda: len(Memory.below(worker.pid)) == len(idle))
     began = time.perf_counter()
     _create(cluster, worker)
-    show(f"{_CONNECTORS} connectors one after the other: made", time.perf_counter() - began, "s", 5.0)
+    show(f"{_CONNECTORS} connectors one after the other: made", time.perf_counter() - began, "s", 3.0)
     until("all run", lambda: len(worker.running()) == _CONNECTORS)
     show(f"{_CONNECTORS} connectors one after the other: all RUNNING", time.perf_counter() - began, "s", None)
     time.sleep(_SETTLE_SECONDS)
@@ -125,7 +167,7 @@ def measure_connectors(cluster: Cluster) -> None:
 
 
 def measure_rebalance(cluster: Cluster) -> None:
-    """Measure a worker joining another one that has 50 connectors."""
+    """Measure a worker joining another one that has all the connectors."""
     # Without the delay, the old worker gets everything back at once when the new one leaves, which can then join again.
     old, new = (cluster.worker("rebalance", scheduled_rebalance_max_delay_ms="0") for _ in range(2))
     cluster.healthy(old)
@@ -269,6 +311,7 @@ def show(what: str, value: float, unit: str, aim: float | None, remark: str = ""
 def run(cluster: Cluster, only: Sequence[str]) -> None:
     """Run the selected parts."""
     parts = {
+        "standalone": measure_standalone,
         "start": measure_start,
         "connectors": measure_connectors,
         "rebalance": measure_rebalance,
@@ -282,7 +325,7 @@ def run(cluster: Cluster, only: Sequence[str]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="the parts to run: start, connectors, rebalance, rest")
+    parser.add_argument("--only", default="", help="the parts to run: standalone, start, connectors, rebalance, rest")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the logs, and say where it is")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="cluster-"))

@@ -2,8 +2,8 @@
 
 ``python bench/mirror.py [--all] [--records N] [--quick] [--only java|sluice]``: a topic of 4 partitions with records of
 100 bytes is mirrored from one embedded broker to another, by one task, with the defaults of both. Each worker runs in
-standalone mode at the target, moves 2 * N records to warm up and then three laps of N, of which the median counts. CPU
-seconds and memory are those of the worker and all its processes, not of the brokers.
+standalone mode at the target, and moves laps of N records until two in a row cost the same within 5 %, then three of
+which the median counts. CPU seconds and memory are those of the worker and all its processes, not of the brokers.
 
 One or more other cases can be measured instead: ``--exactly-once``, with one distributed worker each that mirrors in
 transactions; ``--latency``, the time of a record from the producer at the source to a consumer at the target, at 100
@@ -25,13 +25,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from laps import Aim, Comparison, Run, measured, records_of, show, show_load
 from process_tree import ProcessTree
-from race import COMMAND, LAPS, WARM_UP_LAPS, Aim, Lap, Props, Run, await_records, show, show_load, write_props
+from race import COMMAND, Props, write_props
 
 from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, JavaConnectJars, resolve_java_connect
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
@@ -64,7 +64,7 @@ class Race:
         self._source = source
         self._target = target
         self._records = records
-        self._total = records * (WARM_UP_LAPS + LAPS) + _TAIL
+        self._total = records_of(records, _TAIL)
         self._client = Consumer({"bootstrap.servers": target, "group.id": "count", "log_level": 0})
         self._there: set[str] = set()
 
@@ -125,13 +125,9 @@ class Race:
         with contextmanager(lambda: running)() as pid:
             tree = ProcessTree(pid)
             try:
-                first = await_records(lambda: self._count(topic), tree, 1)
-                marks = range(self._records, self._total - _TAIL + 1, self._records)
-                sights = [await_records(lambda: self._count(topic), tree, mark) for mark in marks]
+                return measured(lambda: self._count(topic), tree, self._records, started)
             finally:
                 tree.close()
-        laps = [Lap.between(*pair) for pair in pairwise(sights[WARM_UP_LAPS - 1 :])]
-        return Run(first.at - started, sights[0].cpu / sights[0].records * 1e6, laps, tree.peak())
 
     def _running(self, alias: str, jars: JavaConnectJars | None, **props: str) -> Iterator[int]:
         connector = {**self._connector(alias), **props}
@@ -303,7 +299,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, default=1_000_000, help="how many are moved in a lap")
+    parser.add_argument("--records", type=int, default=500_000, help="how many are moved in a lap")
     parser.add_argument("--quick", action="store_true", help="200,000 records")
     parser.add_argument("--exactly-once", action="store_true", help="laps in transactions")
     parser.add_argument("--latency", action="store_true", help="the time that a record takes")
@@ -342,10 +338,10 @@ def _run_cases(race: Race, contenders: Contenders, options: argparse.Namespace) 
 
 def _show_laps(runs: dict[str, Run], how: str) -> None:
     if len(runs) > 1:
-        show(f"MirrorSourceConnector, 1 task, 4 partitions{how}", Aim(cpu=3.0), runs["java"], runs["sluice"])
+        show(Comparison(f"MirrorSourceConnector, 4 partitions{how}", Aim(), runs["java"], runs["sluice"]))
     for name, run in runs.items():
         cpus = ", ".join(f"{lap.cpu:.2f}" for lap in run.laps)
-        costs = f"CPU s a million {cpus}, cold {run.cold:.2f}, {run.peak / 1e6:.0f} MB"
+        costs = f"CPU s a million {cpus}, cold {run.warm_up[0].cpu:.2f}, {run.peak / 1e6:.0f} MB"
         print(f"  {name:<8}{run.rate:,.0f} records/s, {costs}", flush=True)
 
 

@@ -16,13 +16,13 @@ from confluent_kafka import Consumer, KafkaError, Producer
 _BATCH = 500
 
 
-def produce(bootstrap: str, topic: str, file: Path) -> int:
-    """Produce every line of a file to a topic."""
+def produce(bootstrap: str, topic: str, file: Path, *, keyed: bool = False) -> int:
+    """Produce every line of a file to a topic; its key, if any, is the line too."""
     with file.open("rb") as stream:
-        return produce_all(bootstrap, topic, (line[:-1] for line in stream))
+        return produce_all(bootstrap, topic, (line[:-1] for line in stream), keyed=keyed)
 
 
-def produce_all(bootstrap: str, topic: str, values: Iterable[bytes]) -> int:
+def produce_all(bootstrap: str, topic: str, values: Iterable[bytes], *, keyed: bool = False) -> int:
     """Produce values to a topic, and wait until each is acknowledged."""
     producer = Producer(
         {
@@ -31,6 +31,7 @@ def produce_all(bootstrap: str, topic: str, values: Iterable[bytes]) -> int:
             "acks": "all",
             "linger.ms": 5,
             "queue.buffering.max.kbytes": 32 * 1024,
+            "partitioner": "murmur2_random",
         }
     )
     acknowledged = 0
@@ -44,7 +45,7 @@ def produce_all(bootstrap: str, topic: str, values: Iterable[bytes]) -> int:
     for value in values:
         while True:
             try:
-                producer.produce(topic, value, None, -1, delivered)
+                producer.produce(topic, value, value if keyed else None, -1, delivered)
             except BufferError:
                 producer.poll(0.1)
             else:
@@ -82,13 +83,20 @@ def consume(bootstrap: str, topic: str, file: Path) -> int:
 
 
 def main() -> None:
-    """Run ``raw_client.py produce|consume BOOTSTRAP TOPIC FILE``: print records, wall and CPU seconds as JSON."""
-    verb, bootstrap, topic, file = sys.argv[1:]
-    started = time.perf_counter()
-    records = {"produce": produce, "consume": consume}[verb](bootstrap, topic, Path(file))
+    """Run ``raw_client.py produce|consume BOOTSTRAP TOPIC FILE [keyed]``: print records and seconds as JSON."""
+    verb, bootstrap, topic, file, *keyed = sys.argv[1:]
+    started, start_cpu = time.perf_counter(), _cpu()
+    place = Path(file)
+    records = (
+        produce(bootstrap, topic, place, keyed=bool(keyed)) if verb == "produce" else consume(bootstrap, topic, place)
+    )
     seconds = time.perf_counter() - started
+    print(json.dumps({"records": records, "seconds": seconds, "cpu": _cpu(), "start_cpu": start_cpu}))
+
+
+def _cpu() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    print(json.dumps({"records": records, "seconds": seconds, "cpu": usage.ru_utime + usage.ru_stime}))
+    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

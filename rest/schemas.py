@@ -370,7 +370,7 @@ _BODIES: Final[dict[str, Schema]] = {
     ),
     "Flows": array(_object(_FLOW)),
     "Flow": _object({**_FLOW, "config": _CONFIG}, _FLOW_FIGURES),
-    "Plugins": array(_object({"class": TEXT, "type": TEXT}, {"version": TEXT})),
+    "Plugins": array(_object({"class": TEXT, "type": TEXT}, {"version": TEXT, "location": TEXT})),
     "ConfigKeys": array(_object({"name": TEXT, "type": TEXT, "required": {"type": "boolean"}})),
     "ConfigInfos": _object(
         {

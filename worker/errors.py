@@ -15,6 +15,7 @@ __all__ = [
     "ForbiddenError",
     "ForwardingError",
     "InvalidConnectorError",
+    "JavaError",
     "NotAssignedError",
     "NotLeaderError",
     "RebalanceInProgressError",
@@ -85,3 +86,11 @@ class InvalidConnectorError(BadRequestError):
     def __init__(self, message: str, infos: Mapping[str, Any]) -> None:
         super().__init__(message)
         self.infos = infos
+
+
+class JavaError(ConnectError):
+    """A Java plugin, or Kafka Connect's runtime, has thrown an exception; ``trace`` is its stack trace."""
+
+    def __init__(self, message: str, trace: str) -> None:
+        super().__init__(message)
+        self.trace = trace

@@ -48,7 +48,6 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
     def start(self) -> None:
         self._input: LineInput | None = None
         self._changes: Changes | None = None
-        self._awaits_change = False
         self._unfinished_is_logged = False
         # A file that grows is checked again soon, an idle one less often.
         self._idle_seconds = _LEAST_IDLE_SECONDS
@@ -60,12 +59,13 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         if self._has_ended():
             return None
         source = self._input or self._open()
-        if self._changes is not None and self._awaits_change:
-            self._awaits_change = False
-            self._changes.forget()
         most = max(1, self.config.batch_size)
         try:
             lines = source.take(most)
+            if lines is None and self._changes is not None:
+                # What has rung last may have been lines that were read before it rang: only now is the next one new.
+                self._changes.forget()
+                lines = source.take(most)
         except OSError as error:
             raise ConnectError(
                 f"Cannot read {self._name}: {error.strerror}. Repair it and restart the task."
@@ -114,7 +114,6 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
     def _await_change(self) -> None:
         """Have the runtime poll again after a change of the file, or soon if the kernel does not report changes."""
         if self._changes is not None:
-            self._awaits_change = True
             self.context.poll_when_readable([], self._seldom_seconds)
             self._seldom_seconds = min(2 * self._seldom_seconds, _SELDOMEST_SECONDS)
             return

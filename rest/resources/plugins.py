@@ -58,5 +58,12 @@ def _listed(registry: PluginRegistry, *, only_connectors: bool) -> Iterator[dict
     listed = [(entry, kind) for kind in ("sink", "source") for entry in connectors if entry.type == kind]
     for other in () if only_connectors else _OTHER_KINDS:
         listed += [(entry, other.value) for entry in registry.entries(other)]
+    shown = {(entry.class_name, kind, entry.version): entry for entry, kind in reversed(listed)}
     for name, kind, version in dict.fromkeys((entry.class_name, kind, entry.version) for entry, kind in listed):
-        yield {"class": name, "type": kind, **({"version": version} if version is not None else {})}
+        java = shown[name, kind, version].java
+        yield {
+            "class": name,
+            "type": kind,
+            **({"version": version} if version is not None else {}),
+            **({"location": str(java)} if java is not None else {}),
+        }

@@ -77,7 +77,7 @@ DOORS: Final = {
     "paho": ["connectors/mqtt"],
     "pika": ["connectors/rabbitmq"],
     "psycopg": ["connect/kits/sql", "connectors/cdc/postgresql"],
-    "py4j": ["connectors/spark"],
+    "py4j": ["connectors/spark", "worker/runtime/java"],
     "pyarrow": [
         "connect/data",
         "connect/kits/avro",

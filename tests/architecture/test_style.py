@@ -32,6 +32,7 @@ FRAGMENTS: Final = {
     "connect/internals/extras.py": _LEAF,
     "connect/internals/garbage_collection.py": _ENTRY,
     "connect/internals/java/date_text.py": _LEAF,
+    "worker/runtime/java/passwords.py": _LEAF,
     "connect/internals/jvm/home.py": _LEAF,
     "connect/internals/jvm/shared_process.py": "known to the fork server, which imports nothing else of Java",
     "connect/internals/kafka/settings/client.py": _LEAF,

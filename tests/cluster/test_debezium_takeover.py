@@ -6,6 +6,7 @@ The offsets come over: no change is lost, none is skipped, and after stops witho
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import requests
 from pymongo.database import Database as MongoDatabase
 
 from connect.errors import ConnectError
@@ -253,6 +255,45 @@ def test_ours_continues_debezium_under_load_and_debezium_continues_ours(
         check_that_all_came_once(of_each_row(capture.changes()), of_each_row(sent))
     finally:
         java.close()
+        ours.close()
+
+
+@pytest.mark.thorough
+def test_debeziums_own_connector_runs_in_a_jvm_of_ours(
+    captured: Table | Collection,
+    load: Load,
+    props: Mapping[str, str],
+    bootstrap: str,
+    topic: str,
+    tmp_path: Path,
+) -> None:
+    capture = Capture(captured, bootstrap, topic)
+    try:
+        jars = resolve_debezium(captured.product)
+    except ConnectError as error:
+        pytest.skip(f"no Debezium here: {error}")
+    plugin = tmp_path / "plugins" / "debezium"
+    plugin.mkdir(parents=True)
+    for jar in jars.plugin:
+        shutil.copy(jar, plugin)
+    heap = {"java.plugins.jvm.options": "-Xmx512m", "plugin.path": str(plugin.parent)}
+    ours = DistributedWorker(tmp_path / "ours", bootstrap, **{**props, **PATIENT, **LONG_SESSIONS, **heap})
+    try:
+        url = f"{ours.start().url()}connectors/{topic}/config"
+        created = requests.put(url, json={**capture.config(), "engine": "java"}, timeout=90)
+        assert created.status_code == 201, created.text
+        # A snapshot that is not over when it is stopped is taken again.
+        wait_until("it streams", lambda: sum(kind != "r" for kind, _ in capture.changes()) > ROWS_EACH, seconds=120)
+        assert ours.status(topic)["connector"]["version"].endswith(".Final")
+        assert ours.terminate() == 0, ours.log()
+        seen = len(capture.changes())
+        ours.start()
+        wait_for_more(capture, seen)
+        load.stop()
+        sent = load.changes()
+        wait_until("everything has come", lambda: capture.changes()[-1] == sent[-1], seconds=60)
+        check_that_all_came_once(of_each_row(capture.changes()), of_each_row(sent))
+    finally:
         ours.close()
 
 

@@ -27,7 +27,7 @@ def import_errors(entries: Iterable[PluginEntry]) -> dict[PluginEntry, str]:
     Each package or folder has its own process, with its own interpreter if it has one, so that one cannot affect
     another.
     """
-    foreign = sorted((entry for entry in entries if entry.home not in OURS), key=_by_home)
+    foreign = sorted((entry for entry in entries if entry.home not in OURS and entry.java is None), key=_by_home)
     errors: dict[PluginEntry, str] = {}
     for _, group in groupby(foreign, _by_home):
         members = list(group)

@@ -24,6 +24,10 @@ _PLUGIN_PATH = click.option(
 _AGAIN: Final = "from worker.cli.main import main; main()"
 """Makes another interpreter run the same command as this one."""
 
+_JAVA_PLUGIN: Final = (
+    "It is in {}, and runs in a JVM. A worker tells its keys: GET /connector-plugins/CLASS/config, or the page of "
+    "plugins."
+)
 _NEW_KINDS: Final = ("source", "sink", "transformation", "converter")
 _KINDS: Final = (
     "source",
@@ -49,13 +53,14 @@ def list_plugins(plugin_path: tuple[Path, ...], kind: str | None) -> None:
     """List all plugins with kind and class, connectors first, and the version of those that are not part of Sluice.
 
     Plugins that are not part of Sluice are imported to test them: errors are shown below a plugin, and broken packages
-    at the end. Java plugins, which Sluice does not run, are listed with the plugin that stands for each, if any does.
+    at the end. Java plugins are listed with the plugin of Python that runs in place of each, if any does.
     """
     from connect.internals.plugins import PluginRegistry  # noqa: PLC0415 - only this command needs it
     from worker.cli.plugin_imports import OURS, import_errors  # noqa: PLC0415
 
     registry = PluginRegistry.discover(plugin_path)
-    listed = [entry for entry in registry.entries() if kind in (None, _kind_of(entry))]
+    both = [entry for entry in registry.entries() if kind in (None, _kind_of(entry))]
+    listed = [entry for entry in both if entry.java is None]
     errors = import_errors(listed)
     # Entries come in the order of their names, which sorting keeps within each kind.
     for entry in sorted(listed, key=lambda entry: _KINDS.index(_kind_of(entry))):
@@ -65,25 +70,23 @@ def list_plugins(plugin_path: tuple[Path, ...], kind: str | None) -> None:
             click.echo(f"{'':<17} broken: {errors[entry]}")
     for broken in registry.broken:
         click.echo(f"{'broken':<17} {broken}")
-    for folder in plugin_path:
-        _list_java_plugins(folder, registry, kind)
-
-
-def _list_java_plugins(folder: Path, registry: PluginRegistry, kind: str | None) -> None:
-    from connect.internals.plugins import java_plugins  # noqa: PLC0415 - only this command needs it
-
-    found, broken = java_plugins(folder)
-    native = {(entry.kind, alias): entry.class_name for entry in registry.entries() for alias in entry.aliases}
-    for plugin in found:
-        if kind not in (None, plugin.type or plugin.kind.value):
-            continue
-        instead = native.get((plugin.kind, plugin.class_name))
-        stands = f"{instead} stands for it" if instead else "nothing here stands for it"
-        version = f" {plugin.version}" if plugin.version else ""
-        what = f"{plugin.type or plugin.kind.value} {plugin.class_name}{version}"
-        click.echo(f"{'java':<17} {what}: {stands}; {plugin.jar}")
-    for jar in broken:
+    for entry in both:
+        if entry.java is not None:
+            version = f" {entry.version}" if entry.version else ""
+            what = f"{_kind_of(entry)} {entry.class_name}{version}"
+            click.echo(f"{'java':<17} {what}: {_runs(entry, registry)}; {entry.java}")
+    for jar in registry.broken_jars:
         click.echo(f"{'broken':<17} {jar}")
+
+
+def _runs(java: PluginEntry, registry: PluginRegistry) -> str:
+    """Return what a configuration runs that names a Java class."""
+    native = next((entry.class_name for entry in registry.entries(java.kind) if java.class_name in entry.aliases), None)
+    if native is None:
+        return "runs in a JVM"
+    if java.kind.value == "connector":
+        return f"{native} runs in its place, unless engine=java"
+    return f"{native} runs in its place in connectors of Python"
 
 
 def _kind_of(entry: PluginEntry) -> str:
@@ -160,12 +163,17 @@ def describe(name: str, plugin_path: tuple[Path, ...], version: str | None) -> N
             continue
         if entry.interpreter is not None:
             raise SystemExit(_described_by(entry.interpreter, name, plugin_path, version))
+        if entry.java is not None:
+            click.echo(f"{entry.class_name} ({entry.type or kind.value}) of Java\n\n{_JAVA_PLUGIN.format(entry.java)}")
+            return
         try:
             plugin = load_class(entry)
         except PluginError as error:
             raise click.ClickException(str(error)) from error
         click.echo(f"{entry.class_name} ({entry.type or kind.value})\n")
         click.echo(f"{(plugin.__doc__ or '').strip()}\n")
+        if (java := registry.java_counterpart(entry)) is not None:
+            click.echo(f"It runs in place of {java.class_name} in {java.java}, unless engine=java.\n")
         if (config_class := getattr(plugin, "config_class", None)) is not None:
             click.echo(to_markdown(config_class))
         return

@@ -151,7 +151,7 @@ class ConnectorConfig(RestartConfig):
         display_name="Predicates",
         doc="Aliases of the predicates that transformations refer to. Each needs predicates.ALIAS.type.",
     )
-    engine: Literal["worker", "spark"] = option(
+    engine: Literal["worker", "spark", "java"] = option(
         default="worker",
         importance=MEDIUM,
         group=COMMON,
@@ -160,7 +160,8 @@ class ConnectorConfig(RestartConfig):
         doc="Where the tasks run: worker runs them in processes of the workers; spark runs them in Spark executors, "
         "in loads that one task of the worker plans and commits. Keys that begin with engine. set when and how large "
         "loads are (engine.flush.size); keys that begin with spark. are Spark's own. Connectors that are built on "
-        "Spark run the same way with either value.",
+        "Spark run the same way with either value. java runs the Java class that connector.class names in place of the "
+        "connector of Python that stands for it; a Java class without one needs no engine.",
     )
     config_action_reload: Literal["none", "restart"] = option(
         default="restart",

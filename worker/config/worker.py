@@ -144,6 +144,12 @@ class WorkerConfig(Config):
         importance=LOW,
         doc="Folders of plugins: each holds a plugins.toml and the modules it names, or is a folder of such folders.",
     )
+    java_plugins_jvm_options: str = option(
+        default="-Xms64M -Xmx2G",
+        importance=LOW,
+        doc="Options for the JVMs that run Java plugins, such as the size of the heap. Up to 50 tasks share a JVM, "
+        "unless task.isolation says otherwise.",
+    )
     plugin_import_allowlist: tuple[str, ...] = option(
         default=(),
         importance=LOW,

@@ -170,7 +170,7 @@ class Assembly:
             raise PluginError(
                 f"connector.class is {name}, and may not refer to a config provider: write the class itself."
             )
-        entry = self.plugins.find(PluginKind.CONNECTOR, name, version)
+        entry = self.plugins.find_connector(name, version, self.props.get("engine"))
         if entry.spark_class is None or self.props.get("engine", "").strip() != _SPARK:
             return entry
         return self.plugins.find(PluginKind.CONNECTOR, entry.spark_class)
@@ -225,8 +225,15 @@ class Assembly:
                     self._hide(kind, spec.type, spec.version, spec.props)
 
     @property
+    def is_java(self) -> bool:
+        """Whether the connector is a Java plugin."""
+        return self.connector_entry.java is not None
+
+    @property
     def is_source(self) -> bool:
         """Whether the connector is a source."""
+        if self.is_java:
+            return self.connector_entry.type == "source"
         return issubclass(self.connector_class, SourceConnector)
 
     @cached_property

@@ -32,6 +32,8 @@ from worker.runtime.control import Control
 from worker.runtime.dead_letters.loads import LoadDeadLetters
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.inquiries.inquiries import answer
+from worker.runtime.java.jvm import has_jvm
+from worker.runtime.java.task import run_java_task
 from worker.runtime.link import Line, Link
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.losses import Losses
@@ -90,7 +92,12 @@ def run(line: Line, *, log_to_worker: bool) -> None:
     if log_to_worker:
         send_log(link, redaction)
         stacks = send_output(link, redaction)
-    _live(first, link, redaction, Watch(link.send, redaction.redacted, link.exit, stacks))
+    while True:
+        _live(first, link, redaction, Watch(link.send, redaction.redacted, link.exit, stacks))
+        if not (isinstance(first, messages.Inquiry) and has_jvm()):
+            return
+        # The JVM takes seconds to start: the worker may have another inquiry, or ends this process.
+        first = link.next_command()
 
 
 def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watch) -> None:
@@ -126,6 +133,9 @@ def _needs_main_thread(link: Link, error: BaseException | None) -> messages.Need
 def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch: Watch) -> None:
     connector = command.connector_config
     assembly = Assembly.resolve(command.worker, connector, redaction, reload_after_ttl(link, connector))
+    if assembly.is_java:
+        run_java_task(command, assembly, link, redaction, watch)
+        return
     assembly.hide_secrets()
     needs_process = getattr(_task_class(assembly), "needs_process", False)
     if link.shares and needs_process:

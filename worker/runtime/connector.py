@@ -20,6 +20,7 @@ from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Control
 from worker.runtime.inquiries.connector_keys import key_warnings
+from worker.runtime.java.connector import run_java_connector
 from worker.runtime.link import ErrorRaised, Link
 from worker.runtime.offsets.offsets import WorkerOffsetReader
 from worker.runtime.offsets.topic import OffsetReader
@@ -79,6 +80,9 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     """Run a connector until the worker sends a stop. Raises what the connector raises."""
     control = Control(link, watch)
     assembly = Assembly.resolve(command.worker, command.config, redaction, reload_after_ttl(link, command.config))
+    if assembly.is_java:
+        run_java_connector(command, assembly, link, redaction, control)
+        return
     assembly.hide_secrets()
     if link.shares and assembly.connector_class.needs_process:
         link.send(messages.NeedsProcess())

@@ -72,6 +72,10 @@ class Woken:
     """Makes the runtime poll the task. Put into the inbox by any thread of the task."""
 
 
+def _do_nothing(_name: str, _level: int) -> None:
+    """Set no level elsewhere: only a JVM has a log of its own."""
+
+
 class Link:
     """A unit's part of the pipe to the worker. ``send`` may be called from any thread; ``inbox`` has the commands.
 
@@ -87,6 +91,8 @@ class Link:
         self._line = line
         self._seat = seat
         self._lock = threading.Lock()
+        self._levels: dict[str, int] = {}
+        self._follow_levels: Callable[[str, int], None] = _do_nothing
         self._bell: int | None = None
         self._is_woken = False
         self._closed = False
@@ -117,6 +123,13 @@ class Link:
             threading.Thread(target=self._read, name="commands", daemon=True).start()
         return first
 
+    def next_command(self) -> Command:
+        """Wait for the next command of the worker."""
+        while True:
+            said = self.inbox.get()
+            if not isinstance(said, ErrorRaised | Woken):
+                return said
+
     def exit(self) -> None:
         """End this process at once, and everything that it has started."""
         self._line.exit()
@@ -131,10 +144,22 @@ class Link:
         if isinstance(command, messages.SetLogLevel):
             # Now, not when the task reads its inbox: somebody may want the log of a task that hangs.
             set_level(command.logger, command.level)
+            with self._lock:
+                self._levels[command.logger] = command.level
+                follow = self._follow_levels
+            follow(command.logger, command.level)
             return
         if isinstance(command, messages.Stop):
             self.when_stopped()
         self._put(command)
+
+    def follow_levels(self, set_elsewhere: Callable[[str, int], None] | None) -> None:
+        """Have log levels set elsewhere, too: those that were set so far, and later ones; ``None`` ends that."""
+        with self._lock:
+            self._follow_levels = set_elsewhere or _do_nothing
+            levels = dict(self._levels)
+        for name, level in levels.items():
+            self._follow_levels(name, level)
 
     def wake(self) -> None:
         """Wake the task, unless that is under way. From any thread."""

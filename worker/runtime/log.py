@@ -18,6 +18,7 @@ from connect.errors import ConnectError
 from connect.internals.chain.stack_trace import error_text, stack_trace
 from connect.internals.chain.tolerance import ErrorCounts, Failure
 from worker.config.connector import ConnectorConfig
+from worker.errors import JavaError
 from worker.messages import messages
 from worker.processes.output import OUTPUT, Lines
 from worker.security.redaction import Redaction
@@ -180,7 +181,12 @@ class LogReporter:
 
 
 def failure_trace(error: BaseException) -> str:
-    """Return the trace of a failed connector or task: the error in one line, then the traceback."""
+    """Return the trace of a failed connector or task: the error in one line, then the traceback.
+
+    An exception of Java has the trace that Java writes.
+    """
+    if isinstance(error, JavaError):
+        return error.trace
     text, kind = error_text(error), type(error).__name__
     message = text if isinstance(error, ConnectError) and text else f"{kind}: {text}" if text else kind
     return f"{' '.join(message.split())}\n\n{stack_trace(error)}"

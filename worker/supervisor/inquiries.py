@@ -1,4 +1,8 @@
-"""Inquiries: questions that a new child process answers once, for the supervisor or without one."""
+"""Inquiries: questions that a new child process answers once, for the supervisor or without one.
+
+A process with a JVM is kept for a while after its answer, since a JVM takes seconds to start, and somebody who writes a
+configuration has it validated again and again.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,13 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from worker.messages import messages
 from worker.messages.messages import Report
 from worker.supervisor.notices import Answered, AnsweredInPart, Notice
 from worker.supervisor.pipe import Listener
+from worker.supervisor.plugin_homes import JAVA
 from worker.supervisor.process import Child, Launcher, log_record
 
 __all__ = ["Inquiries", "ask"]
@@ -18,10 +24,24 @@ __all__ = ["Inquiries", "ask"]
 logger = logging.getLogger(__name__)
 
 
+_WARM_SECONDS: Final = 60.0
+"""For how long a process with a JVM waits for another inquiry."""
+
+
 @dataclass(slots=True)
 class _Asked:
     child: Child
     what: str
+    home: str
+    deadline: float
+
+
+@dataclass(slots=True)
+class _Warm:
+    """A process that has answered, and can answer again about plugins of the same home."""
+
+    child: Child
+    home: str
     deadline: float
 
 
@@ -37,6 +57,7 @@ class Inquiries:
         self._timeout = timeout
         self._grace = grace
         self._asked: dict[int, _Asked] = {}
+        self._warm: list[_Warm] = []
         self._ended = False
 
     def children(self) -> Mapping[Child, int]:
@@ -44,17 +65,18 @@ class Inquiries:
         return {asked.child: request for request, asked in self._asked.items()}
 
     def deadlines(self) -> list[float]:
-        """Return when each open inquiry times out, by :func:`time.monotonic`."""
-        return [asked.deadline for asked in self._asked.values()]
+        """Return when each open inquiry times out, and each waiting process ends, by :func:`time.monotonic`."""
+        return [*(asked.deadline for asked in self._asked.values()), *(warm.deadline for warm in self._warm)]
 
     def ask(self, request: int, inquiry: messages.Inquiry) -> None:
-        """Start a process that answers an inquiry."""
+        """Have a process answer an inquiry: a new one, or one with a JVM that has answered others."""
         if self._ended:
             self._notify(Answered(request, messages.Failed("The worker is stopping.")))
             return
         what = type(inquiry).__name__
-        child = self._launcher.launch(what, inquiry)
-        self._asked[request] = _Asked(child, what, time.monotonic() + self._timeout)
+        home = self._launcher.home(inquiry)
+        child = self._warm_child(home) or self._launcher.launch(what, inquiry)
+        self._asked[request] = _Asked(child, what, home, time.monotonic() + self._timeout)
         try:
             child.send(inquiry)
         except TypeError as error:
@@ -78,7 +100,9 @@ class Inquiries:
             elif isinstance(report, messages.PARTIAL):
                 self._notify(AnsweredInPart(request, report))
             else:
-                self._answered(request, report)
+                # Whoever asked need not wait until nothing is left of the process, which has nothing more to do.
+                self._notify(Answered(request, report))
+                self._end(request, can_answer_again=not isinstance(report, messages.Failed))
                 return
         if asked.child.gone():
             self._answered(request, _unanswered(asked.child.join()))
@@ -87,7 +111,8 @@ class Inquiries:
             asked.deadline = min(asked.deadline, time.monotonic() + self._grace)
 
     def kill_overdue(self, now: float) -> None:
-        """End the processes that are too late."""
+        """End the processes that are too late, and those that have waited long enough for another inquiry."""
+        self._cool_down(lambda warm: warm.deadline <= now)
         for request, asked in list(self._asked.items()):
             if asked.deadline <= now and asked.child.pipe.closed:
                 self._answered(request, _unanswered("closed its pipe, and was killed"))
@@ -100,12 +125,48 @@ class Inquiries:
         self._ended = True
         for request in list(self._asked):
             self._answered(request, messages.Failed("The worker is stopping."))
+        self._cool_down(lambda _: True)
 
     def _answered(self, request: int, report: Report) -> None:
-        asked = self._asked.pop(request)
-        asked.child.kill()
-        asked.child.join()
+        """End a process that has not answered, and then say so: what it was doing has come to its end."""
+        self._end(request)
         self._notify(Answered(request, report))
+
+    def _end(self, request: int, *, can_answer_again: bool = False) -> None:
+        """End the process of an inquiry, or keep one with a JVM for the next."""
+        asked = self._asked.pop(request)
+        if can_answer_again and asked.home.startswith(f"{JAVA}@"):
+            self._warm.append(_Warm(asked.child, asked.home, time.monotonic() + _WARM_SECONDS))
+        else:
+            _kill(asked.child)
+
+    def _warm_child(self, home: str) -> Child | None:
+        """Take a process that waits for another inquiry about plugins of this home; ``None`` if there is none."""
+        self._cool_down(_is_closed)
+        found = next((warm for warm in self._warm if warm.home == home), None)
+        if found is None:
+            return None
+        self._warm.remove(found)
+        return found.child
+
+    def _cool_down(self, is_due: Callable[[_Warm], bool]) -> None:
+        due = [warm for warm in self._warm if is_due(warm)]
+        self._warm = [warm for warm in self._warm if warm not in due]
+        for warm in due:
+            _kill(warm.child)
+
+
+def _is_closed(warm: _Warm) -> bool:
+    """Return whether a waiting process has closed its pipe; log what it has said meanwhile."""
+    for report in warm.child.receive():
+        if isinstance(report, messages.LogRecord):
+            log_record(JAVA, report)
+    return warm.child.pipe.closed
+
+
+def _kill(child: Child) -> None:
+    child.kill()
+    child.join()
 
 
 def _unanswered(how: str) -> messages.Failed:

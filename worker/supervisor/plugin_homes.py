@@ -21,9 +21,13 @@ from connect.internals.plugins import PluginEntry, PluginKind, PluginRegistry
 from worker.messages import messages
 from worker.messages.messages import Command
 
-__all__ = ["PluginHomes", "code_state", "comes_with_sluice"]
+__all__ = ["JAVA", "PluginHomes", "code_state", "comes_with_sluice"]
+
+JAVA: Final = "java"
+"""What the home of units begins with that run in a JVM."""
 
 _CONNECTOR: Final = "connector.class"
+_ENGINE: Final = "engine"
 _ROLES: Final = (
     ("key", PluginKind.CONVERTER),
     ("value", PluginKind.CONVERTER),
@@ -59,6 +63,8 @@ class PluginHomes:
         connector = self._connector(command)
         if connector is None:
             return ""
+        if connector.java is not None:
+            return f"{JAVA}@{self._jars_state()}"
         if connector.interpreter is not None:
             return f"{connector.interpreter}@{code_state(connector)}"
         apart = {entry.home: entry for entry in self._entries(connector, command) if self._is_apart(entry)}
@@ -73,9 +79,7 @@ class PluginHomes:
                 return self._found(self.registry, PluginKind(kind), name, version)
             case _:
                 config = _config(command)
-                return self._found(
-                    self.registry, PluginKind.CONNECTOR, config.get(_CONNECTOR), config.get(f"connector.{VERSION}")
-                )
+                return self._found_connector(config)
 
     def _entries(self, connector: PluginEntry, command: Command) -> Iterator[PluginEntry]:
         """Yield the connector and the plugins of its chain, as far as they can be found."""
@@ -90,6 +94,21 @@ class PluginHomes:
         for kind, name, version in named:
             if (entry := self._found(beside, kind, name, version)) is not None:
                 yield entry
+
+    def _found_connector(self, config: Mapping[str, str]) -> PluginEntry | None:
+        if not (name := config.get(_CONNECTOR)):
+            return None
+        with contextlib.suppress(PluginError):
+            return self.registry.find_connector(name.strip(), config.get(f"connector.{VERSION}"), config.get(_ENGINE))
+        return None
+
+    def _jars_state(self) -> str:
+        """Return a text that changes with the jars of Java plugins: all of them are in one JVM, each by itself."""
+        state = hashlib.blake2b(digest_size=8)
+        folders = {entry.java.parent for entry in self.registry.entries() if entry.java is not None}
+        for jar in sorted(file for folder in folders for file in folder.glob("*.jar")):
+            state.update(f"{jar} {_written(jar)}\n".encode())
+        return state.hexdigest()
 
     def _found(
         self, registry: PluginRegistry, kind: PluginKind, name: str | None, version: str | None

@@ -13,6 +13,8 @@ __all__ = ["UNDEFINED", "PluginEntry", "PluginKind", "class_name"]
 UNDEFINED: Final = "undefined"
 """The version of a plugin that does not say which it is."""
 
+_JAVA: Final = "java"
+
 
 class PluginKind(enum.Enum):
     """The kinds of plugin. The value of each is the name of its tables in ``plugins.toml``."""
@@ -40,6 +42,7 @@ class PluginEntry:
     ``task_aliases`` are the Java task classes of the connectors in ``aliases``, if not named after them.
     ``interpreter`` is the interpreter that must run the plugin, if not that of this process. ``spark_class`` is the
     connector that takes the place of this one with ``engine=spark``, if another does the same by Spark's own means.
+    ``java`` is the jar that lists the plugin, if it is one of Java's.
     """
 
     kind: PluginKind
@@ -51,6 +54,7 @@ class PluginEntry:
     task_aliases: tuple[str, ...] = ()
     interpreter: Path | None = None
     spark_class: str | None = None
+    java: Path | None = None
 
     def java_task(self, connector: str) -> str | None:
         """Return the Java task class of ``connector``, one of the aliases, or else that of the first alias."""
@@ -64,7 +68,9 @@ class PluginEntry:
 
     @property
     def home(self) -> str:
-        """The location of its modules: a folder, or an installed package."""
+        """The location of its modules: a folder, an installed package, or the JVM with its own class loaders."""
+        if self.java is not None:
+            return _JAVA
         return str(self.folder) if self.folder is not None else self.class_name.partition(".")[0]
 
     @property

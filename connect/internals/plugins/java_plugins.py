@@ -1,6 +1,7 @@
-"""Java's plugins in a folder of ``plugin.path``: which there are is read from their jars, without a JVM.
+"""Java's plugins in the folders of ``plugin.path``: which there are is read from their jars, without a JVM.
 
-Sluice does not run them. Whoever moves a cluster here wants to know which of them have a plugin that stands for them.
+They run in a JVM, with Kafka Connect's own runtime. One that has a plugin of Python that stands for it runs only where
+a configuration says ``engine=java``.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from connect.errors import os_reason
-from connect.internals.plugins.entry import PluginKind
+from connect.internals.plugins.entry import PluginEntry, PluginKind
 from connect.internals.plugins.listing import BrokenPackage
 
-__all__ = ["JavaPlugin", "java_plugins"]
+__all__ = ["JavaListing", "JavaPlugin", "java_plugins"]
 
 _SERVICES: Final = "META-INF/services/"
 _MANIFEST: Final = "META-INF/MANIFEST.MF"
@@ -51,6 +54,52 @@ class JavaPlugin:
     class_name: str
     version: str | None
     jar: Path
+
+
+class JavaListing:
+    """The Java plugins in some folders, as entries. The jars are read when they are first asked for.
+
+    Every process looks for its plugins, and most of them need none of Java.
+    """
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._folders = tuple(folders)
+
+    @cached_property
+    def _read(self) -> tuple[tuple[PluginEntry, ...], tuple[BrokenPackage, ...]]:
+        plugins: list[JavaPlugin] = []
+        broken: list[BrokenPackage] = []
+        for folder in self._folders:
+            found, unread = java_plugins(folder)
+            plugins += found
+            broken += unread
+        entries = (
+            PluginEntry(plugin.kind, plugin.class_name, plugin.type, version=plugin.version, java=plugin.jar)
+            for plugin in plugins
+        )
+        return tuple(entries), tuple(broken)
+
+    @property
+    def entries(self) -> tuple[PluginEntry, ...]:
+        """The plugins, each version of each."""
+        return self._read[0]
+
+    @property
+    def broken(self) -> tuple[BrokenPackage, ...]:
+        """The jars and folders that cannot be read; none before the jars are read for another reason."""
+        return self._read[1] if "_read" in self.__dict__ else ()
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[PluginKind, str], Sequence[PluginEntry]]:
+        named: dict[tuple[PluginKind, str], list[PluginEntry]] = defaultdict(list)
+        for entry in self.entries:
+            for name in set(entry.names()):
+                named[entry.kind, name].append(entry)
+        return named
+
+    def named(self, kind: PluginKind, name: str) -> list[PluginEntry]:
+        """Return the plugins of a kind that a configuration may call ``name``."""
+        return list(self._by_name.get((kind, name), ()))
 
 
 def java_plugins(folder: Path) -> tuple[list[JavaPlugin], list[BrokenPackage]]:

@@ -15,6 +15,16 @@ __all__ = ["KIND_CLASSES", "load_class"]
 
 def load_class(entry: PluginEntry) -> type[Any]:
     """Import the class of ``entry``, from its folder if it has one."""
+    if entry.java is not None:
+        what = entry.kind.value.replace("_", " ")
+        raise PluginError(
+            f"Class {entry.class_name} is a Java {what}, in {entry.java}, and cannot run in Python: "
+            + (
+                "this request is not possible for a connector of Java."
+                if entry.kind is PluginKind.CONNECTOR
+                else f"name a {what} of Python, or run the connector in Java, too (engine=java)."
+            )
+        )
     if entry.interpreter is not None:
         raise PluginError(
             f"Class {entry.class_name} is in {entry.interpreter.parent.parent.parent}, which has its own interpreter, "

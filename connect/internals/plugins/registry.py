@@ -18,6 +18,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
@@ -30,12 +31,14 @@ from connect.errors import PluginError
 from connect.internals.plugins.class_outline import ancestors, is_importable
 from connect.internals.plugins.entry import UNDEFINED, PluginEntry, PluginKind
 from connect.internals.plugins.interpreters import ENTRY_POINTS, entries_of_place, running_folder
+from connect.internals.plugins.java_plugins import JavaListing
 from connect.internals.plugins.listing import BrokenPackage, built_in_entries, built_in_file, entries_of_package
 from connect.internals.plugins.loading import KIND_CLASSES, load_class
 from connect.internals.plugins.versions import Version, VersionRange
 
 __all__ = ["PluginRegistry", "PluginVersionError", "UnlistedPluginError"]
 
+_JAVA: Final = "java"
 _ALLOWLIST: Final = "plugin.import.allowlist"
 _LIKENESS: Final = 0.75
 _LIKENESS_OF_VENDORS: Final = 0.85
@@ -79,12 +82,15 @@ class PluginRegistry:
         allowed: Iterable[str] = (),
         broken: Iterable[BrokenPackage] = (),
         worker: str | None = None,
+        java: JavaListing | None = None,
     ) -> None:
         """Make a registry; ``allowed`` are patterns (``*``: any text) of dotted paths that need not be listed.
 
-        ``worker`` names the worker that has these plugins, if there are several workers.
+        ``worker`` names the worker that has these plugins, if there are several workers. ``java`` has the plugins of
+        Java, which count where no other has the name.
         """
         self._entries = tuple(entries)
+        self._java = java or JavaListing(())
         self._home: str | None = None
         self.interpreter_hint = ""
         """What to do about a plugin that is not there, in a process of a folder with an interpreter of its own."""
@@ -123,7 +129,7 @@ class PluginRegistry:
                     entries += entries_of_place(place)
                 except PluginError as error:
                     broken.append(BrokenPackage(f"Folder {place}", str(error)))
-        registry = cls(entries, allowed, broken, worker)
+        registry = cls(entries, allowed, broken, worker, JavaListing(map(Path, plugin_path)))
         if (own := running_folder([Path(path) for path in plugin_path])) is not None:
             registry.interpreter_hint = (
                 f" The connector runs in the interpreter of {own}: to have the plugin there, too, run sluice plugins "
@@ -141,8 +147,12 @@ class PluginRegistry:
         return registry
 
     def entries(self, kind: PluginKind | None = None) -> tuple[PluginEntry, ...]:
-        """Return all plugins, or those of one kind, by class name, with the oldest version of each first."""
-        chosen = (entry for entry in self._entries if kind is None or entry.kind is kind)
+        """Return all plugins, or those of one kind, by class name, with the oldest version of each first.
+
+        Java's plugins are among them.
+        """
+        both = (*self._entries, *self._java.entries)
+        chosen = (entry for entry in both if kind is None or entry.kind is kind)
         return tuple(sorted(chosen, key=lambda entry: (entry.class_name, Version(entry.version or UNDEFINED))))
 
     def versions(self, entry: PluginEntry) -> list[str]:
@@ -161,9 +171,50 @@ class PluginRegistry:
         """
         return self._chosen(kind, name, version, runs_here=self._home is not None)
 
+    def find_connector(self, name: str, version: str | None = None, engine: str | None = None) -> PluginEntry:
+        """Return the connector that a configuration calls ``name``; with ``engine=java`` the Java class of that name.
+
+        Raises what :meth:`find` raises.
+        """
+        if engine is None or engine.strip().lower() != _JAVA:
+            return self.find(PluginKind.CONNECTOR, name, version)
+        found = self._java_class(PluginKind.CONNECTOR, name)
+        if found is None:
+            with suppress(PluginError):
+                aliases = self.find(PluginKind.CONNECTOR, name).aliases
+                found = next(filter(None, (self._java_class(PluginKind.CONNECTOR, alias) for alias in aliases)), None)
+        if found is None:
+            raise PluginError(
+                f"engine=java needs a Java plugin, and no jar on plugin.path lists {name} as a connector. Put the "
+                "folder with its jars into a folder of plugin.path and restart the worker, or remove "
+                f"engine.{self._place}"
+            )
+        return self._newest(self._same(found), version)
+
+    def java_counterpart(self, entry: PluginEntry) -> PluginEntry | None:
+        """Return the newest Java plugin for which a plugin of Python stands; ``None`` if there is none here."""
+        return next(filter(None, (self._java_class(entry.kind, alias) for alias in entry.aliases)), None)
+
+    def _java_class(self, kind: PluginKind, name: str) -> PluginEntry | None:
+        """Return an entry of the Java class that is called ``name``; ``None`` if there is none."""
+        classes = {entry.class_name: entry for entry in self._java.named(kind, name)}
+        if len(classes) > 1:
+            raise _ambiguous(kind, name, classes)
+        return next(iter(classes.values()), None)
+
+    def _newest(self, same: Sequence[PluginEntry], version: str | None) -> PluginEntry:
+        """Return the newest of these entries in the range; the version of a Java class may differ from its jar's, so
+        that only the JVM knows that none is."""
+        asked = VersionRange.parse(version)
+        newest = sorted(same, key=lambda entry: Version(entry.version or UNDEFINED), reverse=True)
+        fitting = (one for one in newest if asked is None or Version(one.version or UNDEFINED) in asked)
+        return next(fitting, newest[0])
+
     def _chosen(self, kind: PluginKind, name: str, version: str | None, *, runs_here: bool) -> PluginEntry:
         """Return the newest entry in the range; with ``runs_here``, only entries that this interpreter can run."""
         entry, asked = self._found(kind, name), VersionRange.parse(version)
+        if entry.java is not None:
+            return self._newest(self._same(entry), version)
         same = sorted(self._same(entry), key=lambda entry: Version(entry.version or UNDEFINED), reverse=True)
         fitting = [one for one in same if asked is None or Version(one.version or UNDEFINED) in asked]
         if not fitting:
@@ -190,10 +241,9 @@ class PluginRegistry:
             return own[0]
         what = kind.value.replace("_", " ")
         if classes:
-            raise PluginError(
-                f"More than one {what} matches alias {name}. Please use full package and class name instead. "
-                f"Classes found: {', '.join(sorted(classes))}"
-            )
+            raise _ambiguous(kind, name, classes)
+        if (java := self._java_class(kind, name)) is not None:
+            return java
         if _may_be_ours(name):
             return self._kept(kind, name.replace("$", "."))
         meant = self.suggestion(kind, name, " (did you mean {}?)")
@@ -207,6 +257,8 @@ class PluginRegistry:
 
     def _same(self, entry: PluginEntry) -> list[PluginEntry]:
         """Return all entries of the same class."""
+        if entry.java is not None:
+            return self._java.named(entry.kind, entry.class_name)
         listed = self._by_name.get((entry.kind, entry.class_name), [])
         return [one for one in listed if one.class_name == entry.class_name] or [entry]
 
@@ -245,7 +297,12 @@ class PluginRegistry:
         return load_class(self._chosen(kind, name, version, runs_here=True))
 
     def _skipped(self) -> str:
-        return "".join(f". {broken}" for broken in self.broken)
+        return "".join(f". {broken}" for broken in (*self.broken, *self._java.broken))
+
+    @property
+    def broken_jars(self) -> tuple[BrokenPackage, ...]:
+        """The jars and folders of ``plugin.path`` that cannot be read."""
+        return self._java.broken
 
     def _unlisted(self, kind: PluginKind, path: str) -> PluginEntry:
         if not any(matches_wildcard(pattern, path) for pattern in self._allowed):
@@ -334,8 +391,15 @@ def _java_hint(name: str) -> str:
     if not _JAVA_CLASS.match(name):
         return ""
     return (
-        f". Sluice runs no Java plugins: if {name.rpartition('.')[2]} is one, use a plugin that "
-        "does the same, or write one in Python"
+        f". If {name.rpartition('.')[2]} is a Java plugin, put the folder with its jars into a folder of plugin.path "
+        "and restart the worker"
+    )
+
+
+def _ambiguous(kind: PluginKind, name: str, classes: Iterable[str]) -> PluginError:
+    return PluginError(
+        f"More than one {kind.value.replace('_', ' ')} matches alias {name}. Please use full package and class name "
+        f"instead. Classes found: {', '.join(sorted(classes))}"
     )
 
 

@@ -11,7 +11,9 @@ from worker.cli.mistakes import Mistake, mistakes_of
 
 __all__ = ["NEEDS_JAVA_PLUGIN", "Place", "Verdict", "Verdicts", "java_plugin_text", "unknown_converters", "verdict_of"]
 
-NEEDS_JAVA_PLUGIN: Final = "nothing stands for it here: it needs a Java plugin, so leave it in the Java cluster"
+NEEDS_JAVA_PLUGIN: Final = (
+    "nothing stands for it here: it runs as a Java plugin, if its jars are in a folder of plugin.path"
+)
 _CONVERTERS: Final = ("key.converter", "value.converter")
 _HALTED: Final = "STOPPED"
 

@@ -19,6 +19,7 @@ from worker.runtime.inquiries.dead_letter_repair import read_dead_letter, repair
 from worker.runtime.inquiries.dead_letters import answer_of_dead_letters
 from worker.runtime.inquiries.offsets import answer_of_offsets
 from worker.runtime.inquiries.validation import validate
+from worker.runtime.java.inquiries import describe_java
 from worker.runtime.link import Link
 from worker.runtime.preview.preview import preview
 from worker.runtime.providers import provider_of, provider_registry
@@ -72,6 +73,8 @@ def _describe(inquiry: messages.DescribePlugin, redaction: Redaction) -> message
     assembly = Assembly.resolve(inquiry.worker, {}, redaction)
     kind = PluginKind(inquiry.kind)
     entry = assembly.plugins.find(kind, inquiry.name, inquiry.version)
+    if entry.java is not None:
+        return messages.PluginDescribed(describe_java(assembly, entry))
     plugin = load_class(entry)
     keys: tuple[ConfigKey, ...] = plugin.config_class.definitions() if hasattr(plugin, "config_class") else ()
     if kind is PluginKind.CONNECTOR:

@@ -24,6 +24,7 @@ from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.inquiries.source_offsets import answer_of_source_offsets
+from worker.runtime.java.inquiries import accepts_source_offsets, alter_sink_offsets
 from worker.runtime.sink.topic_choice import TopicChoice
 from worker.security.redaction import Redaction
 
@@ -103,14 +104,18 @@ def answer_of_offsets(inquiry: OffsetInquiry, redaction: Redaction) -> messages.
 def _alter_source(inquiry: messages.AlterSourceOffsets, redaction: Redaction) -> messages.SourceOffsetsAllowed:
     """Ask a source whether it accepts offsets, and find out who writes them."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
-    offsets = {json.dumps(partition): offset for partition, offset in inquiry.offsets}
     has_own, transactional = assembly.dedicated_offsets_topic is not None, assembly.supports_exactly_once
+    if assembly.is_java:
+        return messages.SourceOffsetsAllowed(accepts_source_offsets(assembly, inquiry.offsets), has_own, transactional)
+    offsets = {json.dumps(partition): offset for partition, offset in inquiry.offsets}
     return messages.SourceOffsetsAllowed(_agreed(assembly, offsets), has_own, transactional)
 
 
 def _alter_sink(inquiry: messages.AlterSinkOffsets, redaction: Redaction) -> messages.OffsetsAltered:
     """Set a group's offsets, or remove all of them, if the connector accepts that."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    if assembly.is_java:
+        return messages.OffsetsAltered(alter_sink_offsets(assembly, inquiry.offsets))
     group = _group(assembly)
     offsets: dict[Place, int | None]
     if inquiry.offsets is None:
@@ -150,7 +155,9 @@ def _reset_sink(inquiry: messages.ResetSinkOffsets, redaction: Redaction) -> mes
         )
         for place, offsets in found.items()
     }
-    if after and not inquiry.dry_run:
+    if after and not inquiry.dry_run and assembly.is_java:
+        alter_sink_offsets(assembly, [(topic, partition, offset) for (topic, partition), offset in after.items()])
+    elif after and not inquiry.dry_run:
         _agreed(assembly, _partitions(after))
         group.alter(after)
     return messages.SinkOffsetsReset(

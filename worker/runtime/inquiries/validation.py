@@ -5,9 +5,9 @@ A source connector is also asked whether it supports exactly-once with it (KIP-6
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
@@ -24,7 +24,6 @@ from connect.internals.plugins import (
     load_class,
 )
 from connect.internals.plugins.versions import VersionSpecError
-from connect.source import ConnectorTransactionBoundaries, ExactlyOnceSupport, SourceConnector
 from worker.config.connector import COMMON, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.file_access import refused_schema_file
 from worker.config.restarts import RestartConfig
@@ -42,7 +41,9 @@ from worker.runtime.inquiries.connector_keys import (
     framework_of,
     key_warnings,
 )
+from worker.runtime.inquiries.exactly_once import exactly_once_faults
 from worker.runtime.inquiries.system_check import check_system
+from worker.runtime.java.inquiries import validate_java
 from worker.security.redaction import Redaction
 
 __all__ = ["exactly_once_errors", "validate"]
@@ -72,6 +73,13 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     except VersionSpecError as error:
         refused = ConfigError(CONNECTOR_VERSION, given[CONNECTOR_VERSION], str(error))
         return _refused_version(command, assembly, (CONNECTOR_VERSION,), redaction.redacted(str(refused)))
+    if assembly.is_java:
+        errors = [
+            *unsupported_here(assembly),
+            *_internal_topic_errors(assembly),
+            *_reference_errors(assembly, given),
+        ]
+        return validate_java(command, assembly, errors)
     return _validate(command, assembly, given, redaction)
 
 
@@ -80,7 +88,7 @@ def _refused_version(
 ) -> messages.Validated:
     """Return the answer for an invalid version of the connector: errors of these ``keys`` alone."""
     name = str(command.config["connector.class"])
-    newest = assembly.plugins.find(PluginKind.CONNECTOR, name)
+    newest = assembly.plugins.find_connector(name, engine=assembly.props.get("engine"))
     framework = SourceConnectorConfig if newest.type == "source" else SinkConnectorConfig
     defaults, offered = {CONNECTOR_VERSION: newest.version}, {CONNECTOR_VERSION: assembly.plugins.versions(newest)}
     configs = [
@@ -386,60 +394,29 @@ def _converters(assembly: Assembly) -> Iterator[tuple[str, PluginKind]]:
             yield f"{role}.converter", kind
 
 
-T = TypeVar("T")
-_SUPPORT = "exactly.once.support"
-_BOUNDARY = "transaction.boundary"
+_SUPPORT: Final = "exactly.once.support"
 
 
 def exactly_once_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
     """Yield keys with their errors, in Kafka Connect's words."""
-    if not issubclass(assembly.connector_class, SourceConnector):
+    if not assembly.is_source:
         return
-    connector = assembly.connector_class
-    # The raw values: these two keys count even if others are invalid.
-    requires = assembly.props.get(_SUPPORT, "").strip().lower() == "required"
-    if requires and not assembly.supports_exactly_once:
-        yield _SUPPORT, "This worker does not have exactly-once source support enabled."
+    yield from unsupported_here(assembly)
+    connector: Any = assembly.connector_class
     try:
         own = assembly.connector_config
     except ConfigError:
         # The errors of its keys are already reported, and without valid keys it cannot answer.
         return
-    if requires:
-        support = _asked(lambda: connector.exactly_once_support(own))
-        if (error := support if isinstance(support, str) else _support_error(support)) is not None:
-            yield _SUPPORT, error
-    if assembly.props.get(_BOUNDARY, "").strip().lower() == "connector":
-        answer = _asked(lambda: connector.can_define_transaction_boundaries(own))
-        if (error := answer if isinstance(answer, str) else _boundary_error(answer)) is not None:
-            yield _BOUNDARY, error
-
-
-def _asked(question: Callable[[], T]) -> T | str:
-    """Return the connector's answer, or the text of its error."""
-    try:
-        return question()
-    except Exception as error:
-        return f"An unexpected error occurred during validation: {error}"
-
-
-def _support_error(support: ExactlyOnceSupport | None) -> str | None:
-    if support is None:
-        return (
-            "The connector does not implement the API required for preflight validation of exactly-once source "
-            "support. Please consult the documentation for the connector to determine whether it supports exactly-once "
-            'semantics, and then consider reconfiguring the connector to use the value "requested" for this property '
-            "(which will disable this preflight check and allow the connector to be created)."
-        )
-    if support is ExactlyOnceSupport.SUPPORTED:
-        return None
-    return "The connector does not support exactly-once semantics with the provided configuration."
-
-
-def _boundary_error(answer: ConnectorTransactionBoundaries) -> str | None:
-    if answer is ConnectorTransactionBoundaries.SUPPORTED:
-        return None
-    return (
-        "The connector does not support connector-defined transaction boundaries with the given configuration. Please "
-        "reconfigure it to use a different transaction boundary definition."
+    yield from exactly_once_faults(
+        assembly.props,
+        lambda: connector.exactly_once_support(own),
+        lambda: connector.can_define_transaction_boundaries(own),
     )
+
+
+def unsupported_here(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    """Yield the error of a source that has to be exactly-once on a worker that is not."""
+    requires = assembly.props.get(_SUPPORT, "").strip().lower() == "required"
+    if requires and not assembly.supports_exactly_once:
+        yield _SUPPORT, "This worker does not have exactly-once source support enabled."

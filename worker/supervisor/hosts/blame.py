@@ -3,13 +3,17 @@
 When a host dies and the culprit is unknown, all its units are suspects and run alone. The one that ends its process
 again is guilty, which clears the others. If none does within the probation, all are cleared; each further suspicion of
 the same unit makes its probation longer.
+
+Where a process for each would be too much, as of JVMs, suspects run in two cells. The one that ends is divided
+again, until it has one unit.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from worker.unit import Unit
@@ -25,6 +29,7 @@ _LONGEST_SECONDS: Final = 3600.0
 class _Case:
     suspects: frozenset[Unit]
     until: float
+    number: int
 
 
 class Blame:
@@ -34,6 +39,7 @@ class Blame:
         self._guilty: set[Unit] = set()
         self._cases: list[_Case] = []
         self._suspicions: Counter[Unit] = Counter()
+        self._numbers = itertools.count()
 
     def is_alone(self, unit: Unit) -> bool:
         """Return whether a unit has to run alone."""
@@ -43,12 +49,23 @@ class Blame:
         """Return whether a unit may have ended a host."""
         return any(unit in case.suspects for case in self._cases)
 
+    def cell(self, unit: Unit) -> str | None:
+        """Return the cell of a suspect by its last case, with connectors kept together as far as possible.
+
+        ``None`` if the unit is no suspect, or is known to be guilty.
+        """
+        case = next((case for case in reversed(self._cases) if unit in case.suspects), None)
+        if case is None or unit in self._guilty:
+            return None
+        is_later = sorted(case.suspects).index(unit) >= (len(case.suspects) + 1) // 2
+        return f"{case.number}{'b' if is_later else 'a'}"
+
     def suspect(self, units: Collection[Unit], now: float) -> None:
         """Suspect all units of a host that died for an unknown reason."""
         self._suspicions.update(units)
         most = max(self._suspicions[unit] for unit in units)
         probation = min(_PROBATION * _LONGER ** (most - 1), _LONGEST_SECONDS)
-        self._cases.append(_Case(frozenset(units), now + probation))
+        self._cases.append(_Case(frozenset(units), now + probation, next(self._numbers)))
 
     def find(self, unit: Unit) -> None:
         """Find a unit guilty, which clears those that were suspected together with it."""
@@ -59,7 +76,7 @@ class Blame:
         """Forget a unit, since it has another configuration now."""
         self._guilty.discard(unit)
         del self._suspicions[unit]
-        cases = (_Case(case.suspects - {unit}, case.until) for case in self._cases)
+        cases = (replace(case, suspects=case.suspects - {unit}) for case in self._cases)
         self._cases = [case for case in cases if case.suspects]
 
     def acquit(self, now: float) -> None:

@@ -16,6 +16,7 @@ from worker.supervisor.hosts.blame import Blame
 from worker.supervisor.hosts.host import Host
 from worker.supervisor.hosts.load import Load
 from worker.supervisor.hosts.placement import Crowd, Group, Isolation, Vacancies, group_of, place_for, placed
+from worker.supervisor.plugin_homes import JAVA
 from worker.supervisor.process import Child, Launcher, log_record
 from worker.unit import Unit
 
@@ -218,10 +219,15 @@ class Hosts:
         if host.child.was_let_go:
             logger.warning("Host %s (process %s) of %s %s", host.number, host.child.pid, names, host.how)
         elif host.culprit is None:
+            apart = (
+                "they start again in two processes"
+                if _is_java(host.group.home)
+                else "each starts again in its own process"
+            )
             logger.warning(
-                "Host %s (process %s) %s. Any of its units may be the cause, so each starts again in its own "
-                "process until that is known: %s%s",
-                *(host.number, host.child.pid, host.how, names, f"\n{host.child.crash}" if host.child.crash else ""),
+                "Host %s (process %s) %s. Any of its units may be the cause, so %s until that is known: %s%s",
+                *(host.number, host.child.pid, host.how, apart, names),
+                f"\n{host.child.crash}" if host.child.crash else "",
             )
             self._blame.suspect(host.units, self._now())
             self._is_settled = False
@@ -257,7 +263,8 @@ class Hosts:
                 host.kill(None)
 
     def _note_requirements(self, unit: Unit, command: RunUnit) -> None:
-        required = _Requirements(isolation_of(command), _config(command), self._launcher.home(command))
+        home = self._launcher.home(command)
+        required = _Requirements(_isolation(command, home), _config(command), home)
         before = self._requirements.get(unit)
         if before is not None and before != required:
             self._blame.forget(unit)
@@ -271,6 +278,9 @@ class Hosts:
 
     def _group(self, unit: Unit) -> Group:
         required = self._requirements[unit]
+        cell = self._blame.cell(unit) if _is_java(required.home) and required.isolation is Isolation.SHARED else None
+        if cell is not None and unit not in self._needs_process:
+            return Group(Isolation.SHARED.value, cell, required.home)
         return group_of(unit, required.isolation, alone=self._is_alone(unit), home=required.home)
 
     def _is_alone(self, unit: Unit) -> bool:
@@ -290,6 +300,16 @@ def isolation_of(command: RunUnit) -> Isolation:
         return Isolation(written.strip().lower())
     except ValueError:
         return Isolation.PROCESS  # such as a reference, which only the unit's own process resolves and refuses
+
+
+def _isolation(command: RunUnit, home: str) -> Isolation:
+    """Return the isolation of a unit; units of Java share a JVM unless they are told not to, since it is large."""
+    chosen = isolation_of(command)
+    return Isolation.SHARED if _is_java(home) and chosen is Isolation.AUTO else chosen
+
+
+def _is_java(home: str) -> bool:
+    return home.startswith(f"{JAVA}@")
 
 
 def _config(command: RunUnit) -> dict[str, str]:

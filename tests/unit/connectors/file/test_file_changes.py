@@ -207,3 +207,22 @@ def test_a_source_looks_again_by_itself_where_the_kernel_does_not_tell(source_co
     assert context.wishes == []
     assert context.waits == [0.02, 0.04, 0.08, 0.1, 0.1]
     task.stop()
+
+
+def test_a_change_that_is_told_after_its_lines_were_read_does_not_hide_the_next(
+    file: Path, source_context: Any, fence: Callable[[], None]
+) -> None:
+    task = FileStreamSourceTask(FileStreamTaskConfig.parse({"file": str(file), "topic": "lines"}), source_context())
+    task.start()
+    try:
+        assert task.poll() is not None
+        append(file)
+        assert task.poll() is not None, "the line is read"
+        fence()
+        assert task.context.woken.is_set(), "and told of afterwards"
+        assert task.poll() is None
+        task.context.woken.clear()
+        append(file)
+        assert task.context.woken.wait(DEADLINE)
+    finally:
+        task.stop()

@@ -59,3 +59,21 @@ def test_a_unit_with_another_configuration_is_another_one() -> None:
     blame.forget(A)
     blame.forget(B)
     assert alone(blame) == [C]
+
+
+def test_suspects_in_cells_are_divided_until_one_is_left() -> None:
+    blame = Blame()
+    blame.suspect([A, B, C, D], now=0.0)
+    assert [blame.cell(unit) for unit in (A, B, C, D)] == ["0a", "0a", "0b", "0b"]
+    blame.suspect([C, D], now=10.0)
+    assert [blame.cell(unit) for unit in (A, B, C, D)] == ["0a", "0a", "1a", "1b"]
+    blame.find(D)
+    assert [blame.cell(unit) for unit in (A, B, C, D)] == [None] * 4
+    assert alone(blame) == [D]
+
+
+def test_cells_keep_a_connector_together() -> None:
+    blame = Blame()
+    units = [Unit("a"), Unit("a", 0), Unit("b"), Unit("b", 0)]
+    blame.suspect(units, now=0.0)
+    assert [blame.cell(unit) for unit in units] == ["0a", "0a", "0b", "0b"]

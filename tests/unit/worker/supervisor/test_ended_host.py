@@ -139,3 +139,23 @@ def test_nobody_is_blamed_for_a_process_that_ended_because_its_worker_had_lost_t
         world.start(unit)
     assert len(world.processes) == 2, "they live together again"
     assert world.hosts.misplaced() == []
+
+
+def test_units_of_java_start_again_in_two_processes_and_not_in_one_each(world: World) -> None:
+    """A JVM is large: a host of many units that dies must not become as many JVMs."""
+    world.home = lambda _: "java@jars"  # type: ignore[method-assign]
+    units = [Unit(f"connector-{number:02}") for number in range(20)]
+
+    def start_all() -> None:
+        for unit in units:
+            command = messages.RunConnector(unit.connector, {}, {"task.isolation": "auto"})
+            world.hosts.launch(unit, command)
+
+    start_all()
+    (process,) = world.processes
+    process.theirs.close()
+    process.kill()
+    world.hosts.hear(process)
+    assert all(world.hosts.left(unit, unasked=True) for unit in units), "all start again"
+    start_all()
+    assert len(world.processes) == 3

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from connect.errors import PluginError
 from connect.internals.plugins import JavaPlugin, PluginKind, PluginRegistry, java_plugins
 from equipment.growth import assert_grows_evenly
 from worker.cli.main import main
@@ -108,8 +109,53 @@ def test_the_list_names_what_stands_for_a_java_plugin(tmp_path: Path) -> None:
     assert run.exit_code == 0, run.output
     native = PluginRegistry.discover().find(PluginKind.CONNECTOR, known).class_name
     assert run.output.splitlines()[-3:] == [
-        f"java              source {known} 4.3.1: {native} stands for it; {path}",
-        f"java              source com.acme.OrderSource 4.3.1: nothing here stands for it; {path}",
+        f"java              source com.acme.OrderSource 4.3.1: runs in a JVM; {path}",
+        f"java              source {known} 4.3.1: {native} runs in its place, unless engine=java; {path}",
         f"broken            Jar {tmp_path / 'bad.jar'} is skipped: It is damaged, or no jar: File is not a zip file. "
         "Download it again",
     ]
+
+
+def registry_of(folder: Path) -> PluginRegistry:
+    jar(
+        folder / "file" / "file-4.3.1.jar",
+        **{SOURCE: f"{FILE_SOURCE}\ncom.acme.OrderSource\n", TRANSFORMATION: "com.acme.Mask$Key"},
+    )
+    return PluginRegistry.discover([folder])
+
+
+FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+
+
+@pytest.mark.parametrize("name", [FILE_SOURCE, "FileStreamSource", "connectors.file.FileStreamSourceConnector"])
+def test_the_plugin_of_python_runs_unless_the_engine_is_java(tmp_path: Path, name: str) -> None:
+    registry = registry_of(tmp_path)
+    assert registry.find_connector(name).java is None
+    assert registry.find_connector(name, engine="worker").java is None
+    found = registry.find_connector(name, engine=" Java ")
+    assert (found.class_name, found.version, found.java) == (FILE_SOURCE, "4.3.1", tmp_path / "file" / "file-4.3.1.jar")
+
+
+@pytest.mark.parametrize("name", ["com.acme.OrderSource", "OrderSource"])
+def test_a_java_class_without_a_plugin_of_python_needs_no_engine(tmp_path: Path, name: str) -> None:
+    assert registry_of(tmp_path).find_connector(name).class_name == "com.acme.OrderSource"
+
+
+def test_an_engine_of_java_needs_a_jar(tmp_path: Path) -> None:
+    told = "engine=java needs a Java plugin, and no jar on plugin.path lists FileStreamSink as a connector"
+    with pytest.raises(PluginError, match=told):
+        registry_of(tmp_path).find_connector("FileStreamSink", engine="java")
+
+
+def test_a_transformation_of_java_does_not_run_in_python(tmp_path: Path) -> None:
+    told = r"com\.acme\.Mask\$Key is a Java transformation, .*name a transformation of Python, or .*engine=java"
+    with pytest.raises(PluginError, match=told):
+        registry_of(tmp_path).load(PluginKind.TRANSFORMATION, "com.acme.Mask$Key")
+
+
+def test_the_description_of_a_plugin_names_the_java_class_that_it_runs_for(tmp_path: Path) -> None:
+    registry_of(tmp_path)
+    told = CliRunner().invoke(main, ["plugins", "describe", FILE_SOURCE, "--plugin-path", str(tmp_path)]).output
+    assert f"It runs in place of {FILE_SOURCE} in {tmp_path / 'file' / 'file-4.3.1.jar'}, unless engine=java." in told
+    told = CliRunner().invoke(main, ["plugins", "describe", "OrderSource", "--plugin-path", str(tmp_path)]).output
+    assert told.startswith("com.acme.OrderSource (source) of Java\n")

@@ -212,7 +212,7 @@ def test_the_list_takes_a_kind() -> None:
 
 @pytest.mark.parametrize("name", ["io.debezium.connector.oracle.OracleConnector", "com.example.Connector"])
 def test_a_java_class_that_nothing_stands_for_is_not_found(name: str) -> None:
-    told = f"which name matches {name}, available connectors are: .*Sluice runs no Java plugins"
+    told = f"which name matches {name}, available connectors are: .*is a Java plugin, put the folder with its jars into"
     with pytest.raises(PluginError, match=told):
         PluginRegistry.discover(()).load(PluginKind.CONNECTOR, name)
 
