@@ -18,6 +18,7 @@ from rest.ui.formats import record_text
 from rest.ui.measurements import measured_tables
 from rest.ui.page import Site
 from rest.ui.page import shown as page_shown
+from rest.ui.reasons import MOST_REASONS, reasons_of
 from rest.ui.summaries import NOT_COMMITTED, summaries
 from worker.herder.dead_letter_repairs import read_place
 from worker.herder.dead_letters import read_after
@@ -81,7 +82,18 @@ class ConnectorPages:
         topics, no_topics = self._tried(self._herder.connectors.topics(name))
         history, _ = self._tried(self._herder.histories.gathered(name, _STEP))
         charts = charts_of(added([history[0].part(_STEP), *history[1]]), *_CHART) if history else {}
-        return self.shown(name, "connector.html", "status", topics=topics, no_topics=no_topics, charts=charts.get(name))
+        head = self._head(name)
+        return self.shown(
+            name,
+            "connector.html",
+            "status",
+            head=head,
+            reasons=reasons_of(head["status"]),
+            most_reasons=MOST_REASONS,
+            topics=topics,
+            no_topics=no_topics,
+            charts=charts.get(name),
+        )
 
     def _offsets(self, name: str) -> Response:
         head = self._head(name)

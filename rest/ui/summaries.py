@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from rest.traces import cause_of
+from rest.traces import messages_of
 
 __all__ = ["NOT_COMMITTED", "ConnectorSummary", "Filter", "Trouble", "counted", "matching", "summaries"]
 
 _RATES: Final = ("sink-record-send-rate", "source-record-write-rate")
 _LAG: Final = "sink-record-lag"
 _REMAINING: Final = "source-remaining-"
-_MOST_CHARACTERS: Final = 200
+_MOST_CHARACTERS: Final = 1_000
+"""How much of a reason the list has: it shows three lines, and the rest under the pointer."""
 _UNCOMMITTED: Final = "sink-uncommitted-partition-count"
 NOT_COMMITTED: Final = "not committed yet"
 """What is shown in place of the lag of a sink whose group has no offset yet in a partition that it has consumed."""
@@ -166,9 +167,11 @@ def _trouble(own: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], next_ru
         trouble = _BY_STATE[str(own["state"])]
     hanging = next(((who, part["hanging"]) for who, part in parts if part.get("hanging")), None)
     if hanging is not None and trouble > Trouble.HANGING:
-        return Trouble.HANGING, f"{hanging[0]}{hanging[1]['method']} has not returned, at {hanging[1]['line']}"
+        reason = f"{hanging[0]}{hanging[1]['method']} has not returned, at {hanging[1]['line']}"
+        return Trouble.HANGING, reason[:_MOST_CHARACTERS]
     if trouble is Trouble.FAILED:
-        return trouble, who + cause_of(str(part.get("trace") or ""))[:_MOST_CHARACTERS]
+        told = " ".join(messages_of(str(part.get("trace") or ""))[0].split())
+        return trouble, f"{who}{told}"[:_MOST_CHARACTERS]
     if trouble is Trouble.RUNNING and any(part.get("restarts") for _, part in parts):
         restarts = max(int(part.get("restarts", 0)) for _, part in parts)
         return Trouble.RESTARTING, f"Restarted {restarts} times after failures"

@@ -294,7 +294,8 @@ def test_lost_records_and_waiting_stand_above_what_runs(
     assert shown(page) == ["losing"]
     page.get_by_role("link", name="losing", exact=True).click()
     page.get_by_role("link", name="Dead letters (134)").wait_for()
-    assert "The last record was skipped because: the data is not valid <b>JSON</b>" in page.locator("main").inner_text()
+    why = page.get_by_role("heading", name="Why the last record was skipped").locator("..")
+    assert why.locator(".said").inner_text() == "the data is not valid <b>JSON</b>"
 
 
 def test_a_restart_or_resume_that_changes_nothing_is_not_offered(
@@ -311,3 +312,44 @@ def test_a_restart_or_resume_that_changes_nothing_is_not_offered(
     page.get_by_role("button", name="Resume").click()
     dialog.get_by_text("of 1 failed, and resuming does not restart").wait_for()
     assert dialog.get_by_role("button", name="Resume").is_disabled()
+
+
+WHOLE = f"{'The table orders cannot be written to, and this is said at length. ' * 6}Grant the right INSERT."
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "title", "said", "listed"),
+    [
+        ("why-failed", {"test.fails": WHOLE, "tasks.max": "2"}, "Why tasks 0 and 1 failed", WHOLE, WHOLE),
+        ("why-hangs", {"test.hangs": "sink.py:41"}, "Where task 0 hangs", "It is at sink.py:41.", "at sink.py:41"),
+        ("why-waits", {"test.waits": WHOLE}, "What task 0 waits for", WHOLE, WHOLE),
+    ],
+)
+def test_the_reason_is_whole_and_on_top_of_a_phone(
+    open_page: Callable[..., Page],
+    made: Callable[..., str],
+    violations: Callable[..., list[tuple[str, str]]],
+    name: str,
+    config: dict[str, str],
+    title: str,
+    said: str,
+    listed: str,
+) -> None:
+    made(name, **config)
+    page = open_page(f"connectors/{name}", viewport={"width": 390, "height": 844})
+    why = page.locator(".why")
+    why.get_by_role("heading", name=title).wait_for()
+    assert said in why.locator(".said").inner_text()
+    below = page.locator(".actions").first.bounding_box()
+    box = why.bounding_box()
+    assert box is not None
+    assert below is not None
+    assert box["y"] + box["height"] <= below["y"], "before anything else"
+    assert box["y"] < 300, "without scrolling"
+    assert violations(page) == []
+    page.goto(page.url.partition("/connectors")[0])
+    reason = page.locator(f'tr[data-key="{name}"] .reason')
+    shown = reason.bounding_box()
+    assert shown is not None
+    assert shown["height"] < 4 * 18, "three lines in the list"
+    assert listed in str(reason.get_attribute("title")), "the rest is under the pointer"

@@ -246,8 +246,8 @@ _METRICS = {"sink-record-send-total": 120_345.0, "sink-record-send-rate": 1234.5
 
 def _run(connection: Connection, config: Mapping[str, str], reports: list[Report], *, paused: bool) -> None:
     is_task = isinstance(reports[0], messages.Metrics)
-    if config.get("test.fails") and is_task:
-        _send(connection, messages.Failed(_FAILURE))
+    if (why := config.get("test.fails")) and is_task:
+        _send(connection, messages.Failed(_FAILURE if why == "true" else why))
         return
     _send(connection, messages.Started("1.0"))
     if paused:
@@ -276,6 +276,8 @@ def _troubles(config: Mapping[str, str]) -> list[Report]:
         troubles.append(messages.Skipped(count, count, now - 600, now, "the data is not valid <b>JSON</b>"))
     if reason := config.get("test.waits"):
         troubles.append(messages.Waiting(reason))
+    if line := config.get("test.hangs"):
+        troubles.append(messages.Hanging("put", 120.0, time.time() - 120, line, f"  File {line}, in put\n"))
     return troubles
 
 
