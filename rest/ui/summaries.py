@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rest.traces import messages_of
 
-__all__ = ["NOT_COMMITTED", "ConnectorSummary", "Filter", "Trouble", "counted", "matching", "summaries"]
+__all__ = ["NOT_COMMITTED", "ConnectorSummary", "Trouble", "counted", "summaries"]
 
 _RATES: Final = ("sink-record-send-rate", "source-record-write-rate")
 _LAG: Final = "sink-record-lag"
@@ -76,6 +76,7 @@ class ConnectorSummary:
     reason: str
     tasks: Mapping[str, int]
     worker_id: str
+    workers: frozenset[str]
     rate: float | None
     lag: float | None
     lag_unit: str
@@ -88,15 +89,6 @@ class ConnectorSummary:
     def task_count(self) -> int:
         """The number of tasks that have a status."""
         return sum(self.tasks.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """The filter of the overview; an empty string matches everything."""
-
-    trouble: str = ""
-    type: str = ""
-    text: str = ""
 
 
 def summaries(views: Mapping[str, Mapping[str, Any]]) -> list[ConnectorSummary]:
@@ -114,23 +106,13 @@ def counted(connectors: Iterable[ConnectorSummary]) -> dict[Trouble, int]:
 _ALWAYS: Final = (Trouble.FAILED, Trouble.RUNNING)
 
 
-def matching(connectors: Iterable[ConnectorSummary], wanted: Filter) -> list[ConnectorSummary]:
-    """Return the connectors that match a filter, in their order."""
-    words = wanted.text.casefold().split()
-    return [
-        connector
-        for connector in connectors
-        if wanted.trouble in ("", connector.trouble.word)
-        and wanted.type in ("", connector.type)
-        and all(word in f"{connector.name} {connector.plugin} {connector.reason}".casefold() for word in words)
-    ]
-
-
 def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, Any]) -> ConnectorSummary:
     plugin = str(info.get("config", {}).get("connector.class", "")).rpartition(".")[2]
     kind = str(info.get("type", "unknown"))
     if status is None:
-        return ConnectorSummary(name, kind, plugin, "UNASSIGNED", Trouble.UNASSIGNED, "", {}, "", None, None, "")
+        return ConnectorSummary(
+            name, kind, plugin, "UNASSIGNED", Trouble.UNASSIGNED, "", {}, "", frozenset(), None, None, ""
+        )
     own, tasks = status["connector"], status["tasks"]
     trouble, reason = _trouble(own, tasks, str(status.get("next_run") or ""))
     lag, unit = _lag(tasks)
@@ -147,6 +129,7 @@ def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, A
         reason,
         Counter(str(task["state"]) for task in tasks),
         str(own["worker_id"]),
+        frozenset(str(part["worker_id"]) for part in (own, *tasks)) - {""},
         _rate(tasks),
         lag,
         unit,
