@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from flask import Blueprint, Response, request
@@ -15,13 +15,14 @@ from rest.http.timeouts import Patience
 from rest.resources.versions import history_document, restoring
 from rest.ui.charts import charts_of
 from rest.ui.formats import record_text
+from rest.ui.letters import Looked, LookedFor, excerpt, is_replayed, looked_through, short_error
 from rest.ui.measurements import measured_tables
 from rest.ui.page import Site
 from rest.ui.page import shown as page_shown
 from rest.ui.reasons import MOST_REASONS, reasons_of
 from rest.ui.summaries import NOT_COMMITTED, summaries
 from worker.herder.dead_letter_repairs import read_place
-from worker.herder.dead_letters import read_after
+from worker.herder.dead_letters import MOST_LISTED, read_after
 from worker.herder.herder import Herder
 from worker.herder.requests import Request
 from worker.metrics.history import added
@@ -31,7 +32,7 @@ from worker.stores.versions.version import MOST_VERSIONS
 
 __all__ = ["ConnectorPages"]
 
-_LETTERS: Final = 50
+_MOST_STRETCHES: Final = 3
 _STEP: Final = 2
 _CHART: Final = (480, 60)
 _LINES: Final = 500
@@ -106,8 +107,32 @@ class ConnectorPages:
     def _dead_letters(self, name: str) -> Response:
         caller().require(Right.DEAD_LETTERS, name)
         after = read_after(request.args.get("after"))
-        letters, unread = self._tried(self._herder.dead_letters.list(name, after, _LETTERS))
-        return self.shown(name, "dlq.html", "dlq", letters=letters, unread=unread, text=record_text)
+        wanted = LookedFor.of(request.args)
+        queue, unread = self._tried(self._herder.dead_letters.list(name, after, MOST_LISTED))
+        found = None if queue is None else looked_through(self._stretches(name, queue), wanted)
+        return self.shown(
+            name,
+            "dlq.html",
+            "dlq",
+            queue=queue,
+            found=found,
+            wanted=wanted,
+            after=request.args.get("after"),
+            unread=unread,
+            text=record_text,
+            excerpt=excerpt,
+            short_error=short_error,
+            is_replayed=is_replayed,
+        )
+
+    def _stretches(self, name: str, queue: Mapping[str, Any]) -> Iterator[Looked]:
+        """Read on through a queue, but not without end: a page says where it stopped."""
+        for _ in range(_MOST_STRETCHES):
+            yield Looked(queue["records"], queue["next"])
+            if queue["next"] is None:
+                return
+            following = self._herder.dead_letters.list(name, read_after(queue["next"]), MOST_LISTED)
+            queue = self._patience.wait(following)
 
     def _dead_letter(self, name: str, record: str) -> Response:
         """Show one dead letter, which can be edited and delivered again."""

@@ -153,6 +153,7 @@ def test_dead_letters_are_tried_and_replayed(open_page: Callable[..., Page], mad
     page.get_by_role("dialog").get_by_text("1 delivered, 1 failed again").wait_for()
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
     assert page.get_by_text("failed: still not JSON").is_visible()
+    assert page.locator(".mark").all_inner_texts() == ["replayed", "failed again", ""]
 
 
 def test_a_dead_letter_is_edited_tried_and_delivered(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
@@ -353,3 +354,39 @@ def test_the_reason_is_whole_and_on_top_of_a_phone(
     assert shown is not None
     assert shown["height"] < 4 * 18, "three lines in the list"
     assert listed in str(reason.get_attribute("title")), "the rest is under the pointer"
+
+
+def test_dead_letters_are_counted_by_error_searched_and_paged(
+    open_page: Callable[..., Page], made: Callable[..., str], violations: Callable[..., list[tuple[str, str]]]
+) -> None:
+    made("many-letters", **WITH_QUEUE, **{"test.letters": "1500"})
+    page = open_page("connectors/many-letters/dlq")
+    assert page.locator("dl.facts dd").all_inner_texts()[:3] == ["orders-dlq", "1,500", "1,499"]
+    rows, groups = page.locator("tbody tr"), page.get_by_role("navigation", name="Filter by error")
+    assert (rows.count(), rows.first.locator(".mark").inner_text()) == (100, "replayed")
+    assert rows.nth(9).locator(".excerpt").inner_text() == '{"order": 9}'
+    assert [text.split(None, 1) for text in groups.get_by_role("link").all_inner_texts()] == [
+        ["1,000", "read"],
+        ["900", "the value is not JSON"],
+        ["100", "field 'id9' is missing"],
+    ]
+    page.get_by_role("link", name="Next page").click()
+    page.wait_for_url("**after=0%3A99")
+    assert rows.first.get_attribute("data-offset") == "100"
+    page.get_by_role("link", name="First page").click()
+    groups.get_by_role("link", name="is missing").click()
+    page.wait_for_url("**error=*")
+    assert rows.evaluate_all("rows => rows.slice(0, 2).map((row) => row.dataset.offset)") == ["9", "19"]
+    page.get_by_label("Search").fill("1499")
+    page.get_by_role("button", name="Search").click()
+    page.wait_for_url("**q=1499")
+    assert rows.evaluate_all("rows => rows.map((row) => row.dataset.offset)") == ["1499"], "also beyond the first 1,000"
+    assert violations(page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    box = rows.first.locator(".excerpt").bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= 390
+    page.get_by_role("link", name="0:1499").click()
+    page.get_by_role("link", name="Dead letters from here on").click()
+    page.wait_for_url("**after=0%3A1498")
+    assert rows.first.get_attribute("data-offset") == "1499"

@@ -290,14 +290,17 @@ def _answer(inquiry: messages.Inquiry) -> Report:
         case messages.ListDeadLetters():
             if "errors.deadletterqueue.topic.name" not in inquiry.config:
                 return messages.Refused("This connector has no dead letter queue.", invalid=True)
-            letters = [{**_LETTER, "offset": offset} for offset in range(3)]
-            return messages.DeadLettersListed("orders-dlq", letters, None, {})
+            return _letters(inquiry, int(inquiry.config.get("test.letters", "3")))
         case messages.ReplayDeadLetters():
             delivered = [{"topic": "orders", "partition": 0, "offset": 0}]
             failed = [{"partition": 0, "offset": 1, "error": "still not JSON"}]
             return messages.DeadLettersReplayed("orders-dlq", delivered, failed, more=False, rest=[], until={})
         case messages.ReadDeadLetter():
-            found = None if inquiry.offset > 2 else {**_LETTER, "offset": inquiry.offset, "forms": _FORMS}
+            found = (
+                None
+                if inquiry.offset >= int(inquiry.config.get("test.letters", "3"))
+                else {**_LETTER, "offset": inquiry.offset, "forms": _FORMS}
+            )
             return messages.DeadLetterRead("orders-dlq", found)
         case messages.RepairDeadLetter():
             value = inquiry.edit.get("value", {"text": ""})["text"]
@@ -318,6 +321,20 @@ def _answer(inquiry: messages.Inquiry) -> Report:
         case messages.ReadDedicatedOffsets():
             return messages.DedicatedOffsets([])
     return answer(inquiry, cast(Link, None), Redaction())
+
+
+def _letters(inquiry: messages.ListDeadLetters, total: int) -> messages.DeadLettersListed:
+    """A queue of one partition: every tenth has another error than the rest, and the first was replayed."""
+    first = 0 if inquiry.after is None else inquiry.after[1] + 1
+    end = min(total, first + inquiry.limit)
+    letters = [{**_LETTER, "offset": offset} for offset in range(first, end)]
+    for letter in letters:
+        if letter["offset"] % 10 == 9:
+            message = f"field 'id{letter['offset']}' is missing"
+            letter["error"] = {**_LETTER["error"], "message": message}
+            letter["value"] = {"text": f'{{"order": {letter["offset"]}}}'}
+    following = (0, end - 1) if end < total else None
+    return messages.DeadLettersListed("orders-dlq", letters, following, {"0": 1}, total, total - 1)
 
 
 def _send(connection: Connection, report: Report) -> None:
