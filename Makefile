@@ -17,7 +17,7 @@ ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog json_schema protobuf redis_rates rabbitmq mqtt search
-.PHONY: setup demo story lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand scale docs docs-test site release clean
+.PHONY: setup demo story lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand scale rolling growth docs docs-test site release clean
 
 setup: $(READY)
 
@@ -183,6 +183,14 @@ thousand: setup
 # How 10,000 tasks on 500 workers are rebalanced: the leader's decisions, with a simulated clock. A second.
 scale: setup
 	@$(BIN)/python bench/scale.py
+
+# Restarts each of 5 workers with 500 connectors, one after the other, and kills one; nothing may be lost.
+rolling: setup
+	@$(BIN)/python bench/rolling.py --kill
+
+# Loads 100 GB by the Spark sink and shows whether memory and time grow with it.
+growth: setup
+	@$(BIN)/python bench/growth.py
 
 # Types every command of README and the guides on a machine where nothing is installed; needs ports 9092, 9094, 8083 and 8084.
 docs-test: setup

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
-from weakref import WeakValueDictionary
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
@@ -21,6 +19,7 @@ from connect.internals.kafka.clients.statistics import TakeStatistics
 from connect.internals.kafka.settings.client import ClientKind, ClientProperties, PropertyValue
 from connect.internals.kafka.settings.java_keys import CLIENT_KEYS
 from worker.kafka.clients import roles
+from worker.kafka.clients.shared_admin import SharedAdmin
 from worker.kafka.topics.admin import Creation, TopicCreator, create, describe, forbidden
 from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
@@ -32,7 +31,7 @@ from worker.runtime.source.producer import RestingProducer
 from worker.runtime.usage import starting_patient_threads
 from worker.security.redaction import Redaction
 
-__all__ = ["Clients", "Publisher", "shared_admin"]
+__all__ = ["Clients", "Publisher"]
 
 logger = logging.getLogger(__name__)
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
@@ -163,13 +162,12 @@ class Clients:
         own_id = roles.sink_client_id(self._props["name"], self._task)
         remove_predecessors(self._sink_consumer_properties, own_id, self.sink_admin)
 
-    def sink_admin(self) -> AdminClient:
-        """Return an admin client with the login and rights of the sink's consumer, shared by the sinks of this
-        process.
-        """
+    @cached_property
+    def sink_admin(self) -> SharedAdmin:
+        """The admin clients with the login and rights of the sink's consumer, shared by the sinks of this process."""
         properties = self._sink_consumer_properties
         kept = {key: value for key, value in properties.properties.items() if key.startswith(_OF_CONNECTIONS)}
-        return shared_admin(replace(properties, properties=kept, ignored={}), _admin)
+        return SharedAdmin(replace(properties, properties=kept, ignored={}), _admin)
 
     def topic_creator(self) -> TopicCreator:
         """Return the creator of a source task's topics, by ``topic.creation.*``."""
@@ -316,24 +314,3 @@ class Publisher:
         """Wait until everything is acknowledged; see :meth:`AcknowledgedProducer.flush`."""
         for producer in self._producers.values():
             producer.flush()
-
-
-_CLIENT_ID: Final = "client.id"
-_SHARED_ID: Final = "connect-shared-admin"
-_Key = frozenset[tuple[str, PropertyValue]]
-_clients: WeakValueDictionary[_Key, AdminClient] = WeakValueDictionary()
-_lock: Final = threading.Lock()
-
-
-def shared_admin(properties: ClientProperties, make: Callable[[ClientProperties], AdminClient]) -> AdminClient:
-    """Return the process's client with these properties, which is made if there is none.
-
-    It is closed when none of its users refers to it any more. Its ``client.id`` is none of theirs.
-    """
-    shared = replace(properties, properties={**properties.properties, _CLIENT_ID: _SHARED_ID})
-    key = frozenset(shared.properties.items())
-    with _lock:
-        client = _clients.get(key)
-        if client is None:
-            client = _clients[key] = make(shared)
-        return client

@@ -215,7 +215,9 @@ class Supervisor:
         child = running.child
         if not child.shares:
             self._alone[child] = running.unit
-        logger.info("process %s runs %s", child.pid, running.unit)
+        # The process that configures the tasks of a connector is of interest to nobody but who debugs it.
+        level = logging.INFO if running.unit.is_task else logging.DEBUG
+        logger.log(level, "process %s runs %s", child.pid, running.unit)
         if child.pid is not None:
             self._notify(Launched(running.unit, child.pid))
         child.send(running.command)
@@ -456,7 +458,7 @@ class Supervisor:
         is_to_go_on = self._leave(running) or was is ProcessPhase.MOVING
         if running.process is ProcessPhase.RESTING:
             _log_crash(running, how)
-            logger.info("%s is configured; its process ends and starts again when it is needed", running.unit)
+            logger.debug("%s is configured; its process ends and starts again when it is needed", running.unit)
             self._notify(Rested(running.unit))
         elif running.is_live and is_to_go_on:
             running.settle(lambda: self._start_again(running))

@@ -11,12 +11,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import ConsumerGroupState, KafkaException
-from confluent_kafka.admin import AdminClient
 
 from connect.data import TopicPartition
+from worker.kafka.clients.shared_admin import SharedAdmin
 
 __all__ = ["Coverage", "group_assignment"]
 
@@ -81,15 +81,12 @@ class Coverage:
         return left
 
 
-def group_assignment(make_admin: Callable[[], AdminClient], group: str) -> set[TopicPartition] | None:
+def group_assignment(admin: SharedAdmin, group: str) -> set[TopicPartition] | None:
     """Return the partitions that the members of a group have; ``None`` while it divides them.
 
     Raises ``KafkaException`` if the brokers do not say.
     """
-    # Without a reference to the client it would be closed, and the answer would never come.
-    admin = make_admin()
-    found: Any = admin.describe_consumer_groups([group], request_timeout=_TIMEOUT)[group].result()
-    admin.poll(0)
+    found = admin.describe_group(group, _TIMEOUT)
     if found.state is not ConsumerGroupState.STABLE:
         return None
     return {

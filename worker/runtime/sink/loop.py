@@ -113,7 +113,7 @@ class SinkLoop:
         self._was_missing = False
         self._is_done = False
         self._has_failed_to_flush = False
-        self._topic_ids = TopicIds(self._consumer, clients.sink_admin)
+        self._topic_ids = TopicIds(self._consumer, clients.sink_admin.client)
         context.look_up_ids = self._topic_ids.of
         self._offset_reset = clients.offset_reset
         self._stale: set[TopicPartition] = set()

@@ -14,14 +14,13 @@ Everything that fails here leaves the group as it is, with its wait.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConnectError
 from connect.internals.kafka.settings.client import ClientProperties
+from worker.kafka.clients.shared_admin import SharedAdmin
 
 __all__ = ["remove_predecessors"]
 
@@ -29,7 +28,7 @@ logger = logging.getLogger(__name__)
 _TIMEOUT: Final = 5.0
 
 
-def remove_predecessors(client: ClientProperties, own_id: str, make_admin: Callable[[], AdminClient]) -> None:
+def remove_predecessors(client: ClientProperties, own_id: str, admin: SharedAdmin) -> None:
     """Remove the members with this task's ``client.id`` from its group, before the task itself joins.
 
     ``client`` is the configuration of its consumer, ``own_id`` the ``client.id`` that no other task has. With another
@@ -41,7 +40,7 @@ def remove_predecessors(client: ClientProperties, own_id: str, make_admin: Calla
         return
     group = str(properties["group.id"])
     try:
-        if members := _members(make_admin, group, own_id):
+        if members := _members(admin, group, own_id):
             # The module is imported on demand, because it takes 20 MB.
             from worker.kafka.groups.coordinator_requests import remove_members  # noqa: PLC0415
 
@@ -60,13 +59,9 @@ def _is_of_brokers(client: ClientProperties) -> bool:
     return client.properties.get("group.protocol") == "consumer"
 
 
-def _members(make_admin: Callable[[], AdminClient], group: str, client_id: str) -> list[str]:
-    # Without a reference to the client it would be closed, and the answer would never come.
-    admin = make_admin()
-    found: Any = admin.describe_consumer_groups([group], request_timeout=_TIMEOUT)[group].result()
-    admin.poll(0)
+def _members(admin: SharedAdmin, group: str, client_id: str) -> list[str]:
     return [
         member.member_id
-        for member in found.members
+        for member in admin.describe_group(group, _TIMEOUT).members
         if member.client_id == client_id and member.group_instance_id is None
     ]

@@ -11,12 +11,12 @@ from typing import Final, Protocol
 
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 
 from connect.data import TopicPartition
 from connect.errors import ConnectError
 from connect.internals.consumption.messages import Fetching, Message
 from connect.internals.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topic
+from worker.kafka.clients.shared_admin import SharedAdmin
 from worker.runtime.sink.coverage import Coverage, group_assignment
 from worker.runtime.sink.topic_choice import TopicChoice, topic_found
 
@@ -58,7 +58,7 @@ class Subscription:
         group: str,
         choice: TopicChoice,
         listener: RebalanceListener,
-        make_admin: Callable[[], AdminClient],
+        admin: SharedAdmin,
         *,
         is_cooperative: bool,
     ) -> None:
@@ -67,8 +67,8 @@ class Subscription:
         self._group = group
         self._choice = choice
         self._listener = listener
-        self._make_admin = make_admin
-        self._coverage = Coverage(lambda: group_assignment(make_admin, group))
+        self._admin = admin
+        self._coverage = Coverage(lambda: group_assignment(admin, group))
         self._is_cooperative = is_cooperative
         self._topics: tuple[str, ...] = ()
         self._look_due = 0.0
@@ -179,12 +179,12 @@ class Subscription:
             if not is_denial(error.args[0].code()):
                 raise
             # The consumer is also refused a missing topic that it may not create.
-            return self._choice.partitions(self._make_admin())
+            return self._choice.partitions(self._admin.client())
 
     def _is_missing(self, topic: str | None) -> bool:
         """Return whether a topic does not exist, as far as this user may know."""
         try:
-            return topic is not None and topic_found(self._make_admin(), topic) is None
+            return topic is not None and topic_found(self._admin.client(), topic) is None
         except KafkaException as error:
             logger.debug("Topic %s cannot be looked up: %s", topic, error)
             return False

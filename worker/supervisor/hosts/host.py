@@ -163,5 +163,6 @@ class _Seat:
             self._host.kill(self._unit)
 
     def join(self) -> str:
-        self.crash = self._host.child.crash
+        # A hundred units of a host would each show its stacks: only the one that is to blame does.
+        self.crash = self._host.child.crash if self._host.culprit == self._unit else None
         return self._host.how or "ended without having said why"

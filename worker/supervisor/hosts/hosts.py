@@ -220,8 +220,8 @@ class Hosts:
         elif host.culprit is None:
             logger.warning(
                 "Host %s (process %s) %s. Any of its units may be the cause, so each starts again in its own "
-                "process until that is known: %s",
-                *(host.number, host.child.pid, host.how, names),
+                "process until that is known: %s%s",
+                *(host.number, host.child.pid, host.how, names, f"\n{host.child.crash}" if host.child.crash else ""),
             )
             self._blame.suspect(host.units, self._now())
             self._is_settled = False

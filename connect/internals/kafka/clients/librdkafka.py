@@ -56,8 +56,10 @@ _FACILITY: Final = "FAIL"
 _QUIET_SECONDS: Final = 60.0
 _RETRYING: Final = ": retrying"
 _MOST_KEPT: Final = 100
-_PASSING: Final = re.compile(r"\[thrd:[^\]]*\]: |\(after .*")
+_PASSING: Final = re.compile(r"\[thrd:[^\]]*\]: (?:\S+: )*|\(after .*")
 """The parts of a log line that differ each time although the same broker is away."""
+_LOST: Final = ": Disconnected: connection "
+"""In the log lines of connections that were in use: if the broker is away, the next attempt to connect says so."""
 _REFUSAL: Final = re.compile(r"\b(SSL|SASL)\b")
 """In the log lines of failures that trying again does not mend."""
 
@@ -66,9 +68,9 @@ class ConnectionFailures(logging.Filter):
     """A log filter that passes one connection failure per minute and process, whichever client reports it.
 
     The library reports them as errors although it connects again by itself; they are logged as warnings, like those of
-    Java's client, except failures of TLS and of a login. Failures that the library says it retries itself, such as
-    getting a producer id, are dropped. A logger of level DEBUG gets all lines. The library logs with its facility, the
-    client's name and the text as arguments. May be used by any thread.
+    Java's client, except failures of TLS and of a login. A lost connection alone is no failure. Failures that the
+    library says it retries itself, such as getting a producer id, are dropped. A logger of level DEBUG gets all lines.
+    The library logs with its facility, the client's name and the text as arguments. May be used by any thread.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -81,7 +83,8 @@ class ConnectionFailures(logging.Filter):
         is_failure = isinstance(record.args, tuple) and len(record.args) == 3 and record.args[0] == _FACILITY
         level = logging.getLogger(record.name).getEffectiveLevel()
         if is_failure and not _REFUSAL.search(record.getMessage()):
-            record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+            record.levelno = logging.DEBUG if _LOST in record.getMessage() else logging.WARNING
+            record.levelname = logging.getLevelName(record.levelno)
         if record.levelno < level:
             return False
         if level <= logging.DEBUG:

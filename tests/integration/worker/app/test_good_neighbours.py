@@ -97,6 +97,11 @@ class Neighbours:
         props |= {key.replace("_", "."): value for key, value in config.items()}
         requests.put(f"{self.worker.url()}connectors/{name}/config", json=props, timeout=60).raise_for_status()
 
+    def debug(self, logger: str) -> None:
+        """Have the worker log what is of interest to nobody but who debugs it."""
+        url = f"{self.worker.url()}admin/loggers/{logger}"
+        requests.put(url, json={"level": "DEBUG"}, timeout=60).raise_for_status()
+
     def is_seen(self, name: str, state: str, trace: str = "") -> bool:
         """Whether a connector without tasks is in this state, for this reason."""
         status = self.worker.status(name)
@@ -131,6 +136,7 @@ def test_fifty_run_and_every_line_arrives_whatever_one_among_them_does_to_the_pr
 ) -> None:
     cue = tmp_path / "cue"
     more = {"task_hang_timeout_ms": "3000"} if does == "keeps the GIL" else {}
+    good.debug("worker.supervisor.supervisor")
     good.put("bad", does=does, cue=str(cue), **more)
     wait_until("the bad one runs", lambda: good.is_seen("bad", "RUNNING"), DEADLINE)
     assert f"process {good.shared} runs bad|worker" in good.worker.log(), "it lives among the good ones"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -57,14 +56,10 @@ class Task:
     def at_end(self, partition: TopicPartition, offset: int) -> None: ...
 
 
-def described(groups: list[str], request_timeout: float) -> dict[str, Future[Any]]:
+def described(group: str, seconds: float) -> Any:
     """The group's members have all partitions between them."""
-    answer: Future[Any] = Future()
     assignment = SimpleNamespace(topic_partitions=PARTITIONS)
-    answer.set_result(
-        SimpleNamespace(state=ConsumerGroupState.STABLE, members=[SimpleNamespace(assignment=assignment)])
-    )
-    return dict.fromkeys(groups, answer)
+    return SimpleNamespace(state=ConsumerGroupState.STABLE, members=[SimpleNamespace(assignment=assignment)])
 
 
 def test_a_task_whose_partitions_were_taken_away_waits_for_its_group_to_say_what_it_has() -> None:
@@ -73,8 +68,8 @@ def test_a_task_whose_partitions_were_taken_away_waits_for_its_group_to_say_what
     choice: Any = SimpleNamespace(
         is_pattern=False, names=("t",), partitions=lambda client: {"t": (0, 1)}, missing=lambda present: None
     )
-    admin: Any = SimpleNamespace(describe_consumer_groups=described, poll=lambda seconds: 0)
-    subscription = Subscription(client, "group", choice, Task(), lambda: admin, is_cooperative=True)
+    admin: Any = SimpleNamespace(describe_group=described, client=lambda: None)
+    subscription = Subscription(client, "group", choice, Task(), admin, is_cooperative=True)
 
     def hears(name: str, partitions: list[Any]) -> bool:
         client.next = name, partitions

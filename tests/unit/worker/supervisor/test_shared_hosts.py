@@ -102,7 +102,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     ],
 )
 def test_one_that_ends_its_process_is_found_and_the_others_run_on_together(
-    world: World, does: str, reason: str
+    world: World, does: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     limits = {"task.hang.timeout.ms": "1500"} if does == "keeps the GIL" else {}
     world.start_good()
@@ -112,6 +112,7 @@ def test_one_that_ends_its_process_is_found_and_the_others_run_on_together(
     world.until(lambda: world.is_in(Phase.FAILED, BAD) and world.together(GOOD))
     assert reason in (world.last[BAD].trace or "")
     assert {world.launches[unit] for unit in GOOD} == {3}, "together, apart, and together again"
+    assert caplog.text.count("Fatal Python error") == (does == "crashes"), "the stacks are shown once, not by each unit"
 
     # It is known now: it lives alone, and hurts nobody.
     world.cue.unlink()

@@ -26,6 +26,24 @@ def test_the_same_failure_is_told_once_a_minute() -> None:
     assert failures.filter(line(REFUSED))
 
 
+def test_one_broker_is_told_once_whichever_connection_it_was() -> None:
+    failures = ConnectionFailures(lambda: 0.0)
+    coordinator = REFUSED.replace("a:1/bootstrap: ", "GroupCoordinator: a:1: ")
+
+    assert failures.filter(line(REFUSED))
+    assert not failures.filter(line(coordinator))
+    assert not failures.filter(line(REFUSED.replace("a:1/bootstrap: ", "a:1/1: ")))
+
+
+def test_a_connection_that_is_lost_is_none_that_cannot_be_made() -> None:
+    failures = ConnectionFailures(lambda: 0.0)
+    lost = "[thrd:a:1/1]: a:1/1: Disconnected: connection closed by peer: receive 0 after POLLIN (after 7641ms in UP)"
+    protocol = "[thrd:a:1/1]: a:1/1: Disconnected while requesting ApiVersion: might be caused by incorrect security."
+
+    assert not failures.filter(line(lost))
+    assert failures.filter(line(protocol))
+
+
 def test_another_failure_and_every_other_line_are_told() -> None:
     failures = ConnectionFailures(lambda: 0.0)
 

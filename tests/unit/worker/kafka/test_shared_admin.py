@@ -7,7 +7,7 @@ import weakref
 
 from connect.internals.kafka.clients import librdkafka
 from connect.internals.kafka.settings.client import ClientProperties
-from worker.runtime.clients import shared_admin
+from worker.kafka.clients.shared_admin import SharedAdmin
 
 
 def settings(**more: str) -> ClientProperties:
@@ -18,8 +18,8 @@ def settings(**more: str) -> ClientProperties:
 
 
 def test_tasks_with_the_same_login_share_a_client_until_none_uses_it() -> None:
-    first = shared_admin(settings(), librdkafka.admin)
-    second = shared_admin(settings(client_id="connector-consumer-orders-1"), librdkafka.admin)
+    first = SharedAdmin(settings(), librdkafka.admin).client()
+    second = SharedAdmin(settings(client_id="connector-consumer-orders-1"), librdkafka.admin).client()
     assert second is first
     ended = weakref.ref(first)
     del first
@@ -30,5 +30,5 @@ def test_tasks_with_the_same_login_share_a_client_until_none_uses_it() -> None:
 
 
 def test_tasks_with_logins_of_their_own_share_none() -> None:
-    first = shared_admin(settings(sasl_username="alice"), librdkafka.admin)
-    assert shared_admin(settings(sasl_username="bob"), librdkafka.admin) is not first
+    first = SharedAdmin(settings(sasl_username="alice"), librdkafka.admin).client()
+    assert SharedAdmin(settings(sasl_username="bob"), librdkafka.admin).client() is not first
