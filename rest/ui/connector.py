@@ -125,7 +125,7 @@ class ConnectorPages:
             is_replayed=is_replayed,
         )
 
-    def _stretches(self, name: str, queue: Mapping[str, Any]) -> Iterator[Looked]:
+    def _stretches(self, name: str, queue: dict[str, Any]) -> Iterator[Looked]:
         """Read on through a queue, but not without end: a page says where it stopped."""
         for _ in range(_MOST_STRETCHES):
             yield Looked(queue["records"], queue["next"])
