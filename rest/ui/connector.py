@@ -19,6 +19,7 @@ from rest.ui.letters import Looked, LookedFor, excerpt, is_replayed, looked_thro
 from rest.ui.measurements import measured_tables
 from rest.ui.page import Site
 from rest.ui.page import shown as page_shown
+from rest.ui.plugins import FRAMEWORK_GROUPS
 from rest.ui.reasons import MOST_REASONS, reasons_of
 from rest.ui.summaries import NOT_COMMITTED, summaries
 from worker.herder.dead_letter_repairs import read_place
@@ -177,7 +178,15 @@ class ConnectorPages:
         entry = self._patience.wait(self._herder.connectors.entry(name))
         config = self._configs.hidden(entry.config)
         plugin = self._plugin(entry.config.get("connector.class", ""))
-        return self.shown(name, "edit.html", "edit", plugin=plugin, config=config, revision=entry.revision)
+        return self.shown(
+            name,
+            "edit.html",
+            "edit",
+            plugin=plugin,
+            config=config,
+            revision=entry.revision,
+            framework_groups=FRAMEWORK_GROUPS,
+        )
 
     def _versions(self, name: str) -> Response:
         caller().require(Right.CONFIGS, name)

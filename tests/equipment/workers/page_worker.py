@@ -9,7 +9,7 @@ import itertools
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -100,7 +100,7 @@ _TABLE: dict[str, Any] = {
 
 class PageWorker:
     """A worker on its own port. ``stopped`` has the configurations of sinks that exist at the start, stopped;
-    ``guards`` decide who may do what, and ``configs`` stores configurations.
+    ``guards`` decide who may do what, ``configs`` stores configurations, and ``plugins`` are folders of its own.
     """
 
     def __init__(
@@ -110,6 +110,7 @@ class PageWorker:
         stopped: Mapping[str, Mapping[str, str]] | None = None,
         guards: Callable[[Herder], Guards] = lambda _: NO_GUARDS,
         configs: MemoryConfigStore | None = None,
+        plugins: Sequence[Path] = (),
     ) -> None:
         configs = configs or MemoryConfigStore()
         for name, config in (stopped or {}).items():
@@ -118,12 +119,12 @@ class PageWorker:
         self.recent = RecentLog()
         self._server = RestServer([f"http://127.0.0.1:{port}"])
         self.herder = Herder(
-            WorkerSettings(_WORKER, f"127.0.0.1:{self._server.port}"),
+            WorkerSettings(_WORKER | {"plugin.path": ",".join(map(str, plugins))}, f"127.0.0.1:{self._server.port}"),
             Stores(configs, self.statuses, _Offsets(), VersionService(MemoryVersionStore())),
             Inbox(),
             SoloMembership(),
             lambda notify: Supervisor(ThreadLauncher(_child), notify, lambda *_: None, 5.0),
-            PluginRegistry.discover(()),
+            PluginRegistry.discover(plugins),
         )
         self.herder.start()
         self._server.answer_with(
