@@ -98,7 +98,7 @@ lake-kills: setup
 
 # Kills the sinks of objects in some stores, at each named point and at random: make object-kills STORE=s3 KILLS=30
 object-kills: KILLS = 30
-object-kills: STORE = local,s3,gcs,azure
+object-kills: STORE = local,s3,gcs,azure,sftp
 object-kills: setup
 	@SLUICE_OBJECT_KILLS=$(KILLS) SLUICE_OBJECT_STORE=$(STORE) $(BIN)/pytest -s tests/cluster/test_object_kills.py
 

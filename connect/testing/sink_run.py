@@ -137,9 +137,17 @@ class SinkTaskRun:
             except RetriableError as error:
                 if time.monotonic() > deadline:
                     raise
+                batch = self._without_rewound(batch)
+                if not len(batch):
+                    return
                 self.context.wait(error.retry_after or self.context.retry_after or _RETRY)
             else:
                 return
+
+    def _without_rewound(self, batch: SinkBatch) -> SinkBatch:
+        """Return the records of partitions that the task has not asked to be rewound: the others come again."""
+        kept = [at for at, partition in enumerate(batch.origins) if partition not in self.context.rewinds]
+        return batch.take(kept) if len(kept) < len(batch) else batch
 
     def _rewind(self) -> None:
         rewinds, self.context.rewinds = self.context.rewinds, {}

@@ -1,4 +1,4 @@
-"""Sinks that write topics to objects of S3, Google Cloud Storage and Azure, and to files in a folder."""
+"""Sinks that write topics to objects of S3, Google Cloud Storage and Azure, and to files in a folder or on a server."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
         FolderSinkConnector,
         GcsSinkConnector,
         S3SinkConnector,
+        SftpSinkConnector,
     )
 
-__all__ = ["AzureBlobSinkConnector", "FolderSinkConnector", "GcsSinkConnector", "S3SinkConnector"]
+__all__ = ["AzureBlobSinkConnector", "FolderSinkConnector", "GcsSinkConnector", "S3SinkConnector", "SftpSinkConnector"]
 
 _SINKS: Final = frozenset(__all__)
 

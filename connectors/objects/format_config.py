@@ -25,6 +25,7 @@ FORMATS: Final = (
     "ByteArrayFormat",
     "StringFormat",
     "CsvFormat",
+    "TsvFormat",
     "OrcFormat",
 )
 OUTPUT_FIELDS: Final = ("key", "value", "offset", "timestamp", "headers")
@@ -43,7 +44,8 @@ class FormatOptions(Config):
         group=_FORMAT,
         doc=(
             "The format of the files: AvroFormat, JsonFormat (a value per line), ParquetFormat, ByteArrayFormat (the "
-            "bytes of each value and a separator), StringFormat (a line of text per value), CsvFormat (with a header) "
+            "bytes of each value and a separator), StringFormat (a line of text per value), CsvFormat (with a header), "
+            "TsvFormat (the same, divided by tabs) "
             "or OrcFormat. The Java classes with these names are accepted. Required, unless format.output.type or "
             "another key of Aiven's sinks is set."
         ),
@@ -224,6 +226,7 @@ class FormatOptions(Config):
             "ByteArrayFormat": lambda: ByteArrayFormat(*whole, self.format_bytearray_extension, self._separator),
             "StringFormat": lambda: StringFormat(*whole),
             "CsvFormat": lambda: CsvFormat(*whole),
+            "TsvFormat": lambda: CsvFormat(*whole, suffix=".tsv", delimiter="\t"),
             "OrcFormat": lambda: OrcFormat(self.orc_codec),
         }
         return makers[_simple(name)]()

@@ -109,6 +109,8 @@ class PartitionWriter:
         self._publishing: _Publishing | None = None
         self._position: int | None = None
         """The offset from which on records were not taken yet."""
+        self._again: int | None = None
+        """The offset from which on records have to come again, until they do."""
         self._reported = -1
         """Up to here, bad records were given up."""
         self._ends: list[int] = []
@@ -134,11 +136,13 @@ class PartitionWriter:
 
     def durable(self, delivered: int) -> int:
         """Return the offset before which everything is durable; ``delivered`` is the one after the last record."""
-        if self._publishing is not None:
-            return min(self._publishing.start, delivered)
-        if self._open is not None:
-            return min(self._open.span.start, delivered)
-        return delivered
+        starts = self._starts() if self._again is None else [self._again]
+        return min([*starts, delivered])
+
+    def _starts(self) -> list[int]:
+        """Return where spans begin that are not durable."""
+        starts = [] if self._publishing is None else [self._publishing.start]
+        return starts if self._open is None else [*starts, self._open.span.start]
 
     def committed(self, offset: int) -> None:
         """Remember that an offset may be committed, and remove what is only needed before it."""
@@ -155,6 +159,7 @@ class PartitionWriter:
         """Take records of this partition. A :class:`~connect.errors.RetriableError` asks for all of them again; those
         that were taken are skipped then.
         """
+        self._again = None
         if self._open is not None and self._open.ending is not None:
             self.end(self._open.ending)
         if self._position is not None:
@@ -454,11 +459,9 @@ class PartitionWriter:
 
     def start_again(self) -> int | None:
         """Give up what is not durable; return the offset from which on records have to be read again."""
-        starts = [] if self._publishing is None else [self._publishing.start]
-        if self._open is not None:
-            starts.append(self._open.span.start)
+        self._again = min([*self._starts(), *([] if self._again is None else [self._again])], default=None)
         self.discard()
-        return min(starts, default=None)
+        return self._again
 
     def discard(self) -> None:
         """Give up what is open."""

@@ -17,6 +17,7 @@ from connect.errors import ConnectError, DataError, RetriableError
 from connect.internals.crash import crash_point
 from connect.kits.files.rotation import Reason
 from connect.kits.objects.local import LocalFiles
+from connect.kits.objects.sftp import SftpFiles
 from connect.kits.objects.uploads import discard_uploads
 from connect.sink import SinkTask
 from connectors.objects.cuts import Cuts
@@ -63,6 +64,7 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         self._look_ms = 0
         self._closed_until = 0.0
         self._failure = ""
+        self._failed_at_commit = False
         self._plan = self._planned()
         self._rotates_on_commit = config.rotates_on_commit(has_output_type=config.has_output_type)
 
@@ -78,7 +80,7 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         )
         return Plan(
             rules=config.rotation_rules(),
-            placing=placing_of(config, is_local=isinstance(self._store, LocalFiles)),
+            placing=placing_of(config, is_local=isinstance(self._store, LocalFiles | SftpFiles)),
             times=config.record_times,
             changes=SchemaChanges(config.schema_compatibility),
             views=views_of(config),
@@ -151,8 +153,11 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         self._look_ms = max(soonest, now + _LEAST_LOOK_MS)
 
     def _respect_pause(self) -> None:
-        if (left := self._closed_until - time.monotonic()) > 0:
-            raise RetriableError(self._failure, retry_after=left)
+        left = self._closed_until - time.monotonic()
+        # Records that follow must not be taken before those that have to come again.
+        if left > 0 or self._failed_at_commit:
+            self._failed_at_commit = False
+            raise RetriableError(self._failure, retry_after=max(left, 0.001))
 
     def _settle(self) -> None:
         for writer in list(self._publishing):
@@ -285,6 +290,7 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
             with _Attempt(self, writer):
                 yield
         except RetriableError as error:
+            self._failed_at_commit = self._failed_at_commit or not isinstance(error, BusyError)
             _log.warning("Files of %s-%d are not written yet: %s", *writer.partition, error)
 
     # -- what goes wrong -----------------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connect.data import TopicPartition
+from connect.kits.objects.sftp import SftpFiles
 from connect.sink import SinkConnector
+from connectors.objects.sftp_config import SftpSinkConfig
 from connectors.objects.sink import ObjectSinkTask
 from connectors.objects.sink_config import (
     AzureBlobSinkConfig,
@@ -14,7 +16,7 @@ from connectors.objects.sink_config import (
     S3SinkConfig,
 )
 
-__all__ = ["AzureBlobSinkConnector", "FolderSinkConnector", "GcsSinkConnector", "S3SinkConnector"]
+__all__ = ["AzureBlobSinkConnector", "FolderSinkConnector", "GcsSinkConnector", "S3SinkConnector", "SftpSinkConnector"]
 
 
 class S3SinkTask(ObjectSinkTask[S3SinkConfig]):
@@ -31,6 +33,15 @@ class AzureBlobSinkTask(ObjectSinkTask[AzureBlobSinkConfig]):
 
 class FolderSinkTask(ObjectSinkTask[FolderSinkConfig]):
     """Writes to a local or mounted folder."""
+
+
+class SftpSinkTask(ObjectSinkTask[SftpSinkConfig]):
+    """Writes to a folder of an SFTP server."""
+
+    def stop(self) -> None:
+        super().stop()
+        if isinstance(store := getattr(self, "_store", None), SftpFiles):
+            store.close()
 
 
 class S3SinkConnector(SinkConnector[S3SinkConfig]):
@@ -85,5 +96,17 @@ class FolderSinkConnector(SinkConnector[FolderSinkConfig]):
         config: FolderSinkConfig,  # noqa: ARG003
         offsets: Mapping[TopicPartition, int | None],  # noqa: ARG003
     ) -> bool:
+        """Accept any offsets: files from there on are written again."""
+        return True
+
+
+class SftpSinkConnector(SinkConnector[SftpSinkConfig]):
+    """Writes topics to files on an SFTP server, exactly once."""
+
+    task_class = SftpSinkTask
+    watches = False
+
+    @classmethod
+    def alter_offsets(cls, config: SftpSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003
         """Accept any offsets: files from there on are written again."""
         return True

@@ -39,6 +39,8 @@ VICTIMS: Final = ("database", "worker", "task", "broker")
 FEW: Final = 2
 PATIENCE: Final = 120.0
 KEYS: Final = 40
+DISTRIBUTED: Final = 0.3
+"""The share of distributed (XA) transactions."""
 DURABLE: Final = ("--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1", "--lower-case-table-names=0")
 PRODUCTS: Final[dict[str, Product]] = {"mysql": MYSQL, "mariadb": MARIADB}
 CLASSES: Final = {
@@ -89,18 +91,45 @@ class Writer:
         changes: list[tuple[str, int, Change]] = []
         rows = dict(self.rows)
         is_rolled_back = self._chance.random() < 0.15
+        xid = f"'{number}'" if self._chance.random() < DISTRIBUTED else None
         try:
             with closing(self._database.connect()) as connection, connection.cursor() as cursor:
-                cursor.execute("BEGIN")
+                cursor.execute("BEGIN" if xid is None else f"XA START {xid}")
                 cursor.execute("INSERT INTO told VALUES (%s)", (number,))
                 for _ in range(self._chance.randrange(1, 6)):
                     self._change(cursor, rows, changes)
-                cursor.execute("ROLLBACK" if is_rolled_back else "COMMIT")
+                self._end_of(cursor, xid, is_rolled_back=is_rolled_back)
         except (pymysql.MySQLError, OSError):
+            if xid is not None:
+                wait_until("nothing is left prepared", lambda: self._is_rolled_back(xid), PATIENCE)
             if is_rolled_back or wait_until("the database is back", lambda: self._was_told(number), PATIENCE) == "no":
                 return
         if not is_rolled_back:
             self._keep(changes, rows)
+
+    def _end_of(self, cursor: Any, xid: str | None, *, is_rolled_back: bool) -> None:
+        """End a transaction; one that is distributed may stay prepared for a while, or is committed at once."""
+        end = "ROLLBACK" if is_rolled_back else "COMMIT"
+        if xid is None:
+            cursor.execute(end)
+            return
+        cursor.execute(f"XA END {xid}")
+        if self._chance.random() < 0.2:
+            cursor.execute(f"XA {end} {xid}" + ("" if is_rolled_back else " ONE PHASE"))
+            return
+        cursor.execute(f"XA PREPARE {xid}")
+        self._end.wait(self._chance.choice((0, 0, 0.3)))
+        cursor.execute(f"XA {end} {xid}")
+
+    def _is_rolled_back(self, xid: str) -> bool:
+        """Roll back a transaction that a kill has left prepared; return whether there is none."""
+        try:
+            if not self._database.rows("XA RECOVER"):
+                return True
+            self._database.execute(f"XA ROLLBACK {xid}")
+        except (pymysql.MySQLError, OSError):
+            pass
+        return False
 
     def _keep(self, changes: list[tuple[str, int, Change]], rows: dict[int, int]) -> None:
         for table, key, change in changes:

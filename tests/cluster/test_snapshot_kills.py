@@ -35,6 +35,7 @@ KILLS: Final = int(os.environ.get("SLUICE_CDC_KILLS", "0"))
 ROWS: Final = 10_000 + 1_500 * KILLS
 CHANGED: Final = 1_000
 """Rows below this number are changed while they are read."""
+EVERY: Final = frozenset(range(ROWS))
 UNCHANGED: Final = frozenset(range(CHANGED, ROWS))
 PATIENCE: Final = 120.0
 NAME: Final = "snapshot"
@@ -274,7 +275,7 @@ class Flow:
 
     def completed(self) -> int:
         """How many snapshots were completed."""
-        return sum(value["type"] == "COMPLETED" for _, value in self._told.look())
+        return self.told("COMPLETED")
 
     def close(self) -> None:
         self.worker.close()
@@ -315,12 +316,35 @@ class Flow:
         wait_until("rows come", lambda: self._changes.end() >= wanted or self.completed() > completed, PATIENCE)
         return self.completed() == completed
 
+    def kill_after_the_answer(self) -> bool:
+        """Kill the task as soon as it has a signal; return whether the next one knows the signal."""
+        started, begin, pid = self.told("STARTED"), len(self.messages()), self.worker.task_pid(NAME)
+        self.send("incremental")
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        wait_until("another task", lambda: self.worker.task_pid(NAME) not in (None, pid), PATIENCE)
+        # Once that takes signals, what the first one has left is committed or not.
+        self.signal("log", {"message": "up"})
+        if self.told("STARTED") == started:
+            assert not self.read(begin), "rows of a snapshot that was forgotten"
+            return False
+        wait_until("it is completed", lambda: self.completed() == self.told("STARTED"), PATIENCE)
+        wait_until("each row is read", lambda: self.read(begin).keys() == EVERY, PATIENCE)
+        return True
+
+    def told(self, kind: str) -> int:
+        """How many notifications of a kind there were."""
+        return sum(value["type"] == kind for _, value in self._told.look())
+
     def send(self, kind: str) -> None:
+        """Have the table read, as soon as the task runs again."""
+        self.signal("execute-snapshot", {"type": kind, "data-collections": [self.table.name]})
+
+    def signal(self, kind: str, data: dict[str, Any]) -> None:
         """Send a signal by REST, as soon as the task runs again."""
-        data = {"type": kind, "data-collections": [self.table.name]}
 
         def is_taken() -> bool:
-            body = {"type": "execute-snapshot", "data": data}
+            body = {"type": kind, "data": data}
             answer = requests.post(f"{self.worker.url()}connectors/{NAME}/signals", json=body, timeout=60)
             assert answer.status_code in (202, 400, 409), answer.text
             return answer.status_code == 202
@@ -359,6 +383,18 @@ def test_kills_in_snapshots_lose_no_row_and_read_none_twice(flow: Flow) -> None:
     wait_until("the rest has come", lambda: latest(flow.messages(), flow.table) == rows, PATIENCE)
     read = flow.read(0)
     assert {read[key] for key in UNCHANGED} == {flow.completed()}, "a snapshot has not read each row once"
+
+
+def test_a_signal_is_known_or_forgotten_as_a_whole_if_the_task_is_killed_after_the_answer(flow: Flow) -> None:
+    if "first" in flow.table.kinds:
+        wait_until("the first snapshot is completed", lambda: flow.completed() == 1, PATIENCE)
+        wait_until("each row is read", lambda: flow.read(0).keys() == EVERY, PATIENCE)
+    known = [flow.kill_after_the_answer() for _ in range(KILLS or 3)]
+    print(f"{sum(known)} of {len(known)} signals were known after the kill", flush=True)
+    flow.send("incremental")
+    first = "first" in flow.table.kinds
+    wait_until("the last one is completed", lambda: flow.completed() == sum(known) + 1 + first, PATIENCE)
+    wait_until("each row is read once more", lambda: set(flow.read(0).values()) == {flow.completed()}, PATIENCE)
 
 
 def latest(messages: list[Message], table: Table) -> dict[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 __all__ = ["ALL", "MANY", "QUICK", "SUITE", "examples", "register_profiles"]
 
@@ -29,7 +29,10 @@ def register_profiles(*, derandomize: bool) -> None:
     numbers = {ALL: _USUAL, SUITE: _USUAL // 5, QUICK: _USUAL // 10, MANY: _USUAL * 10}
     for name, number in numbers.items():
         again = derandomize and name != MANY
-        settings.register_profile(name, deadline=None, derandomize=again, max_examples=number)
+        slow = (HealthCheck.too_slow,)
+        settings.register_profile(
+            name, deadline=None, derandomize=again, max_examples=number, suppress_health_check=slow
+        )
     settings.load_profile(ALL)
 
 

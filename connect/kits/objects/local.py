@@ -42,11 +42,16 @@ class LocalFiles:
             beside.unlink(missing_ok=True)
         sync_path(target.parent)
 
-    def append(self, path: str, data: bytes | bytearray) -> None:
-        """Add bytes to the end of a file, which is created if it does not exist. They are durable after a move."""
+    def append(self, path: str, data: bytes | bytearray, position: int) -> None:
+        """Add bytes to the end of a file, which has so many already, and is created if that is none.
+
+        They are durable after a move. Raises :class:`FileNotFoundError` if somebody has removed the file.
+        """
         target = self.root / path
-        self.make_folders(_folder_of(path))
-        with target.open("ab") as stream:
+        if not position:
+            self.make_folders(_folder_of(path))
+        with target.open("r+b" if position else "xb") as stream:
+            stream.seek(position)
             stream.write(data)
 
     def move(self, source: str, target: str) -> None:

@@ -14,6 +14,7 @@ from connect.kits.objects.azure import AzureBlobs
 from connect.kits.objects.gcs import GoogleObjects
 from connect.kits.objects.local import LocalFiles
 from connect.kits.objects.s3 import S3Attributes, S3Objects
+from connect.kits.objects.sftp import SftpFiles
 
 __all__ = ["Upload", "UploadSettings", "begin_upload", "discard_uploads"]
 
@@ -51,8 +52,8 @@ def begin_upload(store: Any, path: str, settings: UploadSettings) -> Upload:
             return _GoogleUpload(store, path)
         case AzureBlobs():
             return _AzureUpload(store, path)
-        case LocalFiles():
-            return _LocalUpload(store, path, settings.staging)
+        case LocalFiles() | SftpFiles():
+            return _FolderUpload(store, path, settings.staging)
     raise TypeError(f"{type(store).__name__} takes no uploads")
 
 
@@ -68,7 +69,7 @@ def discard_uploads(store: Any, folder: str, stagings: Iterable[str], is_ours: C
             for path, upload in found:
                 store.abort(path, upload)
             return len(found)
-        case LocalFiles():
+        case LocalFiles() | SftpFiles():
             left = 0
             for staging in stagings:
                 left += len(store.names(staging))
@@ -200,25 +201,29 @@ class _AzureUpload:
         """Leave the blocks to the service."""
 
 
-class _LocalUpload:
+class _FolderUpload:
     """Writes beside, and gives the file its name when it is whole."""
 
-    def __init__(self, store: LocalFiles, path: str, staging: str) -> None:
+    def __init__(self, store: LocalFiles | SftpFiles, path: str, staging: str) -> None:
         self._store = store
         self._path = path
         self._beside = f"{staging}/{uuid.uuid4().hex}"
+        self._sent = 0
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes | bytearray) -> None:
+        # If this task was frozen, another one may have removed the file: what follows must not become one of its own.
         with _disk_errors(self._path):
-            self._store.append(self._beside, data)
+            self._store.append(self._beside, data, self._sent)
+        self._sent += len(data)
 
     def finish(self, rest: bytes | bytearray, tags: Mapping[str, str]) -> None:  # noqa: ARG002 - there are no tags
+        if rest or not self._sent:
+            self.send(rest)
         with _disk_errors(self._path):
-            self._store.append(self._beside, rest)
             self._store.move(self._beside, self._path)
 
     def discard(self) -> None:
-        with suppress(OSError):
+        with suppress(OSError, ConnectError):
             self._store.remove(self._beside)
 
 

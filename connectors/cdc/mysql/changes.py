@@ -18,7 +18,8 @@ from connect.kits.cdc.transactions import TransactionMetadata
 from connectors.cdc.mysql.binlog.log import Began, Committed, LogEvent, RowsChanged, Stated
 from connectors.cdc.mysql.captures import Capture, Captures
 from connectors.cdc.mysql.gtids import GtidSet
-from connectors.cdc.mysql.position import PARTIAL_GTID, SENT_ROWS, Position
+from connectors.cdc.mysql.position import PARTIAL_GTID, PREPARED, SENT_ROWS, Position
+from connectors.cdc.mysql.prepared import PreparedTransactions
 from connectors.cdc.mysql.statements import Statement, is_row_change, parse_statement
 
 __all__ = ["Changes", "SchemaChanges", "SourceBlock", "mysql_source_schema"]
@@ -167,6 +168,8 @@ class Changes:
         is_partial = position.event or position.row or position.sent_rows is not None
         self._partial = position if is_partial else None
         self._gtids = gtids
+        self.prepared = PreparedTransactions(position.prepared)
+        """The distributed transactions whose changes are still to be passed on."""
         self._is_mariadb = is_mariadb
         self._metadata = metadata
         self._with_query = with_query
@@ -260,9 +263,7 @@ class Changes:
     # -- transactions --------------------------------------------------------------------------------------
 
     def _begin(self, event: Began, out: list[SourceRecord]) -> None:
-        offset: dict[str, Any] = {"ts_sec": event.timestamp, "file": event.file, "pos": event.position}
-        if self._gtids:
-            offset["gtids"] = str(self._gtids)
+        offset = self._offset_at(event)
         offset["server_id"] = event.server_id
         micros = event.micros if event.micros is not None else event.timestamp * _MICROS_PER_SECOND
         self._last_micros = micros
@@ -283,6 +284,14 @@ class Changes:
             begun = self._metadata.begin(event.gtid, micros // 1000, self._within(transaction, 1, 0))
             if not transaction.is_resumed and not transaction.is_left_out:
                 out.append(begun)
+
+    def _offset_at(self, event: Began | Committed) -> dict[str, Any]:
+        offset: dict[str, Any] = {"ts_sec": event.timestamp, "file": event.file, "pos": event.position}
+        if self._gtids:
+            offset["gtids"] = str(self._gtids)
+        if self.prepared.text:
+            offset[PREPARED] = self.prepared.text
+        return offset
 
     def _resume(self, transaction: _Transaction) -> None:
         """Find out how much of the transaction was sent before the start."""
@@ -317,9 +326,7 @@ class Changes:
         self._transactions += 1
         if event.gtid is not None and self._gtids is not None:
             self._gtids = self._gtids.with_gtid(event.gtid)
-        self._offset = {"ts_sec": event.timestamp, "file": event.file, "pos": event.position}
-        if self._gtids:
-            self._offset["gtids"] = str(self._gtids)
+        self._offset = self._offset_at(event)
         if transaction is None:
             return
         self._offset["server_id"] = transaction.server_id

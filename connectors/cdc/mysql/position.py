@@ -7,13 +7,14 @@ the transaction's id and the number of its captured rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from connect.errors import ConnectError
 
-__all__ = ["PARTIAL_GTID", "SENT_ROWS", "Position"]
+__all__ = ["PARTIAL_GTID", "PREPARED", "SENT_ROWS", "Position", "PreparedPlace", "prepared_text"]
 
 PARTIAL_GTID: Final = "gtid"
 """The key, unknown to Debezium, that names the transaction of which a part was sent."""
@@ -22,7 +23,38 @@ SENT_ROWS: Final = "sent_rows"
 
 A replica may log the same rows in other events, so that Debezium's own counts do not hold after a failover.
 """
+PREPARED: Final = "xa_prepared"
+"""The key, unknown to Debezium, that has the places of distributed transactions which were prepared and not ended."""
 _COUNTS: Final = ("pos", "ts_sec", "server_id", "event", "row", SENT_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPlace:
+    """Where the log has the changes of a distributed transaction that was prepared, and not committed or rolled back
+    yet."""
+
+    xid: str
+    file: str
+    position: int
+    gtid: str | None
+    """The transaction that prepared it."""
+    gtids: str | None
+    """The transactions before that one."""
+
+
+def prepared_text(places: Iterable[PreparedPlace]) -> str:
+    """Return what an offset says of prepared transactions."""
+    found = [[each.xid, each.file, each.position, each.gtid, each.gtids] for each in places]
+    return json.dumps(found, separators=(",", ":"))
+
+
+def _prepared(text: object) -> tuple[PreparedPlace, ...]:
+    if not text:
+        return ()
+    places = tuple(PreparedPlace(*each) for each in json.loads(str(text)))
+    if not all(isinstance(each.file, str) and isinstance(each.position, int) for each in places):
+        raise ValueError("places have a file and a position")
+    return places
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +74,15 @@ class Position:
     """How many of its captured rows were sent; ``None`` in Debezium's own offsets."""
     snapshot: str | None = None
     """Set while a snapshot is under way."""
+    prepared: tuple[PreparedPlace, ...] = ()
+    """The distributed transactions before the position that are not ended."""
 
     @classmethod
     def from_offset(cls, offset: Mapping[str, Any]) -> Position:
         """Read an offset. Raises :class:`~connect.errors.ConnectError` for one that is no position."""
         try:
             counts = {name: int(offset.get(name) or 0) for name in _COUNTS}
+            prepared = _prepared(offset.get(PREPARED))
         except (TypeError, ValueError) as error:
             raise _unreadable(offset) from error
         file = offset.get("file")
@@ -66,6 +101,7 @@ class Position:
             str(partial) if partial and (counts["event"] or counts["row"]) else None,
             counts[SENT_ROWS] if SENT_ROWS in offset else None,
             str(offset["snapshot"]) if offset.get("snapshot") not in (None, False) else None,
+            prepared,
         )
 
     def to_offset(self) -> dict[str, Any]:
@@ -86,6 +122,8 @@ class Position:
             offset[PARTIAL_GTID] = self.partial_gtid
         if self.sent_rows is not None:
             offset[SENT_ROWS] = self.sent_rows
+        if self.prepared:
+            offset[PREPARED] = prepared_text(self.prepared)
         return offset
 
     def whole(self) -> Position:

@@ -8,9 +8,11 @@ to its end at the time of asking, is looked through for statements; rows in it a
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from typing import Final
 
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.tables import TableId
 from connectors.cdc.mysql.binlog import events
 from connectors.cdc.mysql.binlog.dump import BinlogDump
@@ -22,16 +24,22 @@ from connectors.cdc.mysql.statements import parse_statement
 __all__ = ["SchemaProof"]
 
 _WAIT_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.5
+_GIVE_WAY_SECONDS: Final = 0.001
 _NO_SERVER_ID: Final = 0
 """A reader without a number ends no other."""
 
 
 class SchemaProof:
-    """Looks through the rest of the log for changes of tables."""
+    """Looks through the rest of the log for changes of tables.
 
-    def __init__(self, config: BinlogConfig, session: Session) -> None:
+    ``waits`` waits for some seconds, and returns whether the task goes on.
+    """
+
+    def __init__(self, config: BinlogConfig, session: Session, waits: Callable[[float], bool]) -> None:
         self._config = config
         self._session = session
+        self._waits = waits
 
     def check(self, table: TableId, file: str, position: int) -> None:
         """Raise :class:`~connect.errors.ConnectError` if a statement after a place may have changed the table."""
@@ -57,9 +65,15 @@ class SchemaProof:
 
     def _looked_through(self, dump: BinlogDump, table: TableId, place: tuple[str, str, int]) -> str | None:
         file, last_file, last = place
+        heard_at = time.monotonic()
         while not dump.ended:
-            if not dump.wait(_WAIT_SECONDS):
-                raise ConnectError("The server has stopped sending its log while the rest of it was looked through.")
+            if not self._waits(_GIVE_WAY_SECONDS):
+                raise RetriableError("The rest of the log is looked through again when the task goes on.")
+            if not dump.wait(_LOOK_SECONDS):
+                if time.monotonic() - heard_at > _WAIT_SECONDS:
+                    raise RetriableError("The server has stopped sending its log, the rest of which is looked through.")
+                continue
+            heard_at = time.monotonic()
             for raw in dump.events():
                 header = events.parse_header(raw, 0)
                 if header.type == EventType.ROTATE:

@@ -38,6 +38,7 @@ from connectors.cdc.mysql.session import Server, Session, connected
 from connectors.cdc.mysql.snapshots.blocking import BlockingRecorder, BlockingSnapshot, wanted_tables
 from connectors.cdc.mysql.snapshots.pieces import planned_snapshot
 from connectors.cdc.mysql.snapshots.records import RowRecords, SnapshotRecords
+from connectors.cdc.mysql.snapshots.views import ViewOpening
 from connectors.cdc.mysql.starts import Start, start_of
 from connectors.cdc.mysql.streaming import Stream, StreamEnd
 from connectors.cdc.mysql.validation import MariaDbConfig, MySqlConfig
@@ -71,6 +72,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
         config = self.config
         self._session: Session | None = None
         self._stream: Stream | None = None
+        self._opening: ViewOpening | None = None
         self._snapshot: SnapshotRecords | None = None
         self._is_reading = False
         self._blocking: BlockingSnapshot | None = None
@@ -243,15 +245,8 @@ class BinlogTask(SourceTask[C], Generic[C]):
         self._is_begun = True
 
     def _take_snapshot(self) -> None:
-        self._snapshot = SnapshotRecords(
-            self.config,
-            self._captures(self._asked().server),
-            self._events,
-            self._block_of_source,
-            self._schema_changes,
-            self._telling(),
-            self.context.wake,
-        )
+        self._opening = ViewOpening(self.config, self.config.wanted(), self.context.wake)
+        self._snapshot = None
         self._is_reading = True
 
     def _telling(self, identity: str | None = None) -> Telling:
@@ -269,13 +264,15 @@ class BinlogTask(SourceTask[C], Generic[C]):
         """Fail unless the catalog's version of a table is that of the log's place."""
         if self._stream is not None:
             file, position = self._stream.place
-            SchemaProof(self.config, self._asked()).check(table, file, position)
+            SchemaProof(self.config, self._asked(), self.context.wait).check(table, file, position)
 
     # -- the snapshot --------------------------------------------------------------------------------------
 
     def _read_snapshot(self, records: list[SourceRecord]) -> None:
-        snapshot = self._snapshot
-        assert snapshot is not None
+        snapshot = self._opened_snapshot()
+        if snapshot is None:
+            self.context.poll_when_readable([], _LONGEST_WAIT)
+            return
         records += snapshot.poll(self.config.max_batch_size)
         records += self._notifications.take(snapshot.offset)
         if not snapshot.is_done:
@@ -289,6 +286,23 @@ class BinlogTask(SourceTask[C], Generic[C]):
         self._is_idle = self.config.snapshot_mode.lower() == "initial_only"
         if self.config.streaming_delay_ms:
             self.context.wait(self.config.streaming_delay_ms / 1000)
+
+    def _opened_snapshot(self) -> SnapshotRecords | None:
+        """Return the snapshot, once its view is open."""
+        view = self._opening.take() if self._opening is not None else None
+        if view is not None:
+            self._snapshot = SnapshotRecords(
+                self.config,
+                self._captures(view.session.server),
+                self._events,
+                self._block_of_source,
+                self._schema_changes,
+                self._telling(),
+                view,
+                self.context.wake,
+            )
+            self._opening = None
+        return self._snapshot
 
     # -- blocking snapshots --------------------------------------------------------------------------------
 
@@ -489,13 +503,17 @@ class BinlogTask(SourceTask[C], Generic[C]):
             self._stream.close()
             self._stream = None
         self._end_blocking()
-        if self._snapshot is not None and self._is_reading:
-            self._snapshot.close()
+        if self._opening is not None:
+            self._opening.close()
+            self._opening = None
+        if self._is_reading:
             self._is_reading = self._is_begun = False
-            if self._passed is not None:
-                # What is left is read beside the stream, if the offset tells it.
-                self._position = Position.from_offset(self._passed)
-                self._incremental.state = IncrementalState.of(self._passed)
+            if self._snapshot is not None:
+                self._snapshot.close()
+                if self._passed is not None:
+                    # What is left is read beside the stream, if the offset tells it.
+                    self._position = Position.from_offset(self._passed)
+                    self._incremental.state = IncrementalState.of(self._passed)
         if self._session is not None:
             self._session.close()
             self._session = None

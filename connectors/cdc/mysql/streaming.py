@@ -15,7 +15,8 @@ from connectors.cdc.mysql.changes import Changes
 from connectors.cdc.mysql.checks import told_lost
 from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.gtids import GtidSet
-from connectors.cdc.mysql.position import Position
+from connectors.cdc.mysql.position import Position, PreparedPlace
+from connectors.cdc.mysql.rereading import Rereading
 from connectors.cdc.mysql.session import LogPlace, connected
 
 __all__ = ["Stream", "StreamEnd"]
@@ -62,6 +63,8 @@ class Stream:
         due: Callable[[], list[SourceRecord]],
     ) -> None:
         self.changes = changes
+        self._config = config
+        self._again: Rereading | None = None
         self._due = due
         session = connected(config)
         self._dump = BinlogDump(session.connection, is_mariadb=config.is_mariadb, heartbeat_seconds=_HEARTBEAT_SECONDS)
@@ -88,7 +91,8 @@ class Stream:
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable when there is more."""
-        return self._dump.fileno()
+        again = None if self._again is None else self._again.fileno()
+        return self._dump.fileno() if again is None else again
 
     @property
     def place(self) -> tuple[str, int]:
@@ -131,15 +135,32 @@ class Stream:
 
     def _arriving(self) -> Iterator[LogEvent | None]:
         """Yield what the log says; ``None`` when nothing more has arrived."""
+        prepared = self.changes.prepared
         while True:
-            try:
-                for raw in self._dump.events():
-                    self._heard_at = time.monotonic()
-                    self.bytes_read += len(raw)
-                    yield from self._log.read(raw)
-            except LogPurgedError as error:
-                raise LogPurgedError(told_lost(f"the server answers: {error}")) from error
+            for raw in self._arrived():
+                self._heard_at = time.monotonic()
+                self.bytes_read += len(raw)
+                for event in self._log.read(raw):
+                    if prepared.concern(event):
+                        gtids = self.changes.gtids
+                        yield from prepared.passed_on(event, str(gtids) if gtids else None, self._changed)
+                    else:
+                        yield event
             yield None
+
+    def _arrived(self) -> Iterator[bytes]:
+        try:
+            yield from self._dump.events()
+        except LogPurgedError as error:
+            raise LogPurgedError(told_lost(f"the server answers: {error}")) from error
+
+    def _changed(self, xid: str | None, place: PreparedPlace | None, position: int) -> Iterator[LogEvent | None]:
+        """Yield the changes of a distributed transaction, read again; the rest of the log waits meanwhile."""
+        self._again = Rereading(self._config, self.changes.gtids, (self._log.file, position))
+        for event in self._again.changes(xid, place):
+            self._heard_at = time.monotonic()
+            yield event
+        self._again = None
 
     def _check_alive(self) -> None:
         silent = time.monotonic() - self._heard_at
@@ -147,5 +168,7 @@ class Stream:
             raise RetriableError(f"The database has sent no sign of life for {silent:.0f} s; connecting again.")
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
         self._dump.close()
+        if self._again is not None:
+            self._again.close()

@@ -12,10 +12,8 @@ from connect.config import (
     HIGH,
     LOW,
     MEDIUM,
-    Config,
     ConfigRuleError,
     Long,
-    Password,
     at_least,
     non_empty,
     option,
@@ -25,7 +23,7 @@ from connect.internals.java.regex import regex_from_java, valid_java_regex
 from connect.kits.files.readers.options import ReadingOptions
 from connect.kits.files.systems.address import Address, parse_address
 from connect.kits.files.systems.options import FileSystemOptions
-from connect.kits.files.systems.sftp import SftpAccount
+from connect.kits.files.systems.sftp_options import SftpServerOptions
 from connectors.directory.spool.schemas import ValueSchemas, parse_schema
 
 __all__ = [
@@ -418,50 +416,13 @@ class SpoolCsvConfig(SpoolSchemaConfig):
         }
 
 
-class SftpOptions(Config):
+class SftpOptions(SftpServerOptions):
     """What Confluent's SFTP sources name otherwise."""
 
     kafka_topic: str | None = option(default=None, importance=HIGH, doc="Topic to publish to; required.")
-    sftp_host: str = option(default="localhost", importance=HIGH, validator=non_empty, doc="Host of the SFTP server.")
-    sftp_port: int = option(default=22, importance=MEDIUM, doc="Port of the SFTP server.")
-    sftp_username: str | None = option(default=None, importance=HIGH, doc="User to sign in as.")
-    sftp_password: Password | None = option(default=None, importance=HIGH, doc="Password of the user.")
-    tls_pemfile: str | None = option(default=None, importance=MEDIUM, doc="File with the private key to sign in with.")
-    tls_private_key: Password | None = option(
-        default=None, importance=MEDIUM, doc="The private key itself, instead of tls.pemfile."
-    )
-    tls_passphrase: Password | None = option(default=None, importance=MEDIUM, doc="Passphrase of the private key.")
     behavior_on_error: BehaviorOnError = option(
         default=BehaviorOnError.FAIL,
         importance=HIGH,
         doc="Whether the task fails once a file that cannot be read on is moved to error.path. LOG and IGNORE read the "
         "next one; both log the error.",
     )
-    sftp_proxy_url: str | None = option(default=None, importance=LOW, doc="Must be absent: proxies are not supported.")
-    kerberos_keytab_path: str | None = option(default=None, importance=LOW, doc="Must be absent.")
-    kerberos_user_principal: str | None = option(default=None, importance=LOW, doc="Must be absent.")
-
-    def sftp_mistakes(self) -> Iterable[ConfigError]:
-        """Yield an error for each of these options that is not supported."""
-        if self.sftp_proxy_url:
-            yield ConfigError("sftp.proxy.url", "[hidden]", "Proxies are not supported: remove the key.")
-        for key, value in (
-            ("kerberos.keytab.path", self.kerberos_keytab_path),
-            ("kerberos.user.principal", self.kerberos_user_principal),
-        ):
-            if value:
-                yield ConfigError(key, value, "Kerberos is not supported: sign in with tls.pemfile or a password.")
-
-    def sftp_account(self, known_hosts: str | None, host_key: str | None) -> SftpAccount:
-        """Return who signs in. As with Confluent's, a server is not checked unless its key is given."""
-        password, key, phrase = self.sftp_password, self.tls_private_key, self.tls_passphrase
-        return SftpAccount(
-            self.sftp_username,
-            None if password is None else password.value,
-            None if key is None else key.value,
-            self.tls_pemfile,
-            None if phrase is None else phrase.value,
-            known_hosts,
-            host_key,
-            any_host_key=known_hosts is None and host_key is None,
-        )

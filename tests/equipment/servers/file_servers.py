@@ -92,6 +92,8 @@ class SftpServer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.largest: int | None = None
+        """How many bytes a file may have, as on a disk that is full beyond."""
         self.port = own_port()
         self.key = asyncssh.generate_private_key("ssh-ed25519")
         self._loop = asyncio.new_event_loop()
@@ -106,6 +108,12 @@ class SftpServer:
         fingerprint = self.key.get_fingerprint()
         props = {"file.system.username": USER, "file.system.password": PASSWORD, "sftp.host.key": fingerprint}
         return FileServer(self.folder, f"sftp://{HOST}:{self.port}/", props)
+
+    @property
+    def confluent_props(self) -> dict[str, str]:
+        """The same keys under the names of Confluent's connectors."""
+        login = {"sftp.username": USER, "sftp.password": PASSWORD}
+        return {"sftp.host": HOST, "sftp.port": str(self.port), "sftp.host.key": self.key.get_fingerprint(), **login}
 
     def cut(self) -> int:
         """Cut all connections; return how many there were."""
@@ -133,7 +141,7 @@ class SftpServer:
         await asyncio.sleep(0)
 
     async def _listen(self) -> None:
-        connections, folder = self._connections, self.folder
+        connections, folder, equipment = self._connections, self.folder, self
 
         class Login(asyncssh.SSHServer):
             def connection_made(self, connection: Any) -> None:
@@ -145,12 +153,18 @@ class SftpServer:
             def validate_password(self, username: str, password: str) -> bool:
                 return (username, password) == (USER, PASSWORD)
 
+        class Files(asyncssh.SFTPServer):
+            def write(self, file_obj: Any, offset: int, data: bytes) -> Any:
+                if equipment.largest is not None and offset < equipment.largest < offset + len(data):
+                    raise asyncssh.SFTPFailure("No space left on device")
+                return super().write(file_obj, offset, data)
+
         self._acceptor = await asyncssh.create_server(
             Login,
             HOST,
             self.port,
             server_host_keys=[self.key],
-            sftp_factory=lambda channel: asyncssh.SFTPServer(channel, chroot=os.fsencode(folder)),
+            sftp_factory=lambda channel: Files(channel, chroot=os.fsencode(folder)),
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from connectors.objects.sftp_config import SftpSinkConfig
 from connectors.objects.sink_config import (
     AzureBlobSinkConfig,
     FolderSinkConfig,
@@ -16,12 +17,14 @@ from connectors.objects.sink_config import (
     S3SinkConfig,
 )
 from equipment.servers.azurite import running_azurite
+from equipment.servers.file_servers import running_asyncssh
 from equipment.servers.gcs import running_gcs
 from equipment.servers.s3 import running_moto
 
 __all__ = ["STORES", "ObjectTarget", "object_target"]
 
-STORES: Final = ("local", "s3", "gcs", "azure")
+STORES: Final = ("local", "s3", "gcs", "azure", "sftp")
+_SFTP: Final = {"sftp.working.dir": "/upload"}
 _ENOUGH: Final = {"format.class": "JsonFormat", "flush.size": "1"}
 
 
@@ -60,6 +63,10 @@ def object_target(kind: str, folder: Path) -> Iterator[ObjectTarget]:
             google = stack.enter_context(running_gcs())
             props = {**google.props, "gcs.bucket.name": google.make_bucket(), "gcs.part.size": str(5 << 20)}
             yield ObjectTarget(kind, "GcsSinkConnector", GcsSinkConfig, props)
+        elif kind == "sftp":
+            (folder / "served").mkdir()
+            ssh = stack.enter_context(running_asyncssh(folder / "served"))
+            yield ObjectTarget(kind, "SftpSinkConnector", SftpSinkConfig, {**ssh.confluent_props, **_SFTP})
         else:
             azure = stack.enter_context(running_azurite())
             named = {"azblob.account.name": azure.account, "azblob.container.name": azure.make_container()}

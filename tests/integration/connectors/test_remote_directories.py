@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gzip
 import http.server
+import json
 import os
 import threading
 import time
@@ -22,7 +23,12 @@ from connect.data import SourceRecord
 from connect.errors import ConfigError, ConnectError, MissingError, RetriableError
 from connect.testing import SourceTaskTestContext
 from connectors.directory import DirectorySourceConfig, DirectorySourceTask, DirectoryTaskConfig
-from connectors.directory.spool import SftpCsvSourceConnector
+from connectors.directory.spool import (
+    SftpBinaryFileSourceConnector,
+    SftpCsvSourceConnector,
+    SftpJsonSourceConnector,
+    SftpSchemaLessJsonSourceConnector,
+)
 from equipment.servers.file_servers import FileServer, SftpServer, running_asyncssh, running_ftp, running_openssh
 from equipment.servers.s3 import S3Server
 from equipment.waiting import wait_until
@@ -375,3 +381,80 @@ def test_confluents_quick_start_on_an_sftp_server(sftp: SftpServer, caplog: pyte
     assert [path.name for path in (sftp.folder / "upload").rglob("*.csv")] == ["csv-sftp-source.csv"]
     assert (sftp.folder / "upload" / "finished" / "csv-sftp-source.csv").read_text() == rows
     assert f"set sftp.host.key={sftp.key.get_fingerprint()}" in caplog.text
+
+
+USER_SCHEMA = {
+    "name": "com.example.users.User",
+    "type": "STRUCT",
+    "isOptional": False,
+    "fieldSchemas": {
+        "id": {"type": "INT64", "isOptional": False},
+        "first_name": {"type": "STRING", "isOptional": True},
+    },
+}
+KEY_SCHEMA = {
+    **USER_SCHEMA,
+    "name": "com.example.users.UserKey",
+    "fieldSchemas": {"id": USER_SCHEMA["fieldSchemas"]["id"]},
+}  # type: ignore[index]
+USERS = '{"id":1,"first_name":"Roscoe"}\n{"id":2,"first_name":"Gregoire"}'
+
+
+@pytest.mark.parametrize(
+    ("connector_class", "more", "expected"),
+    [
+        (
+            SftpJsonSourceConnector,
+            {
+                "cleanup.policy": "NONE",
+                "key.schema": json.dumps(KEY_SCHEMA),
+                "value.schema": json.dumps(USER_SCHEMA),
+            },
+            [({"id": 1}, {"id": 1, "first_name": "Roscoe"}), ({"id": 2}, {"id": 2, "first_name": "Gregoire"})],
+        ),
+        (
+            SftpJsonSourceConnector,
+            {"schema.generation.enabled": "true"},
+            [(None, {"id": "1", "first_name": "Roscoe"}), (None, {"id": "2", "first_name": "Gregoire"})],
+        ),
+        (SftpSchemaLessJsonSourceConnector, {}, [(None, line) for line in USERS.splitlines()]),
+        (SftpBinaryFileSourceConnector, {}, [(None, USERS.encode())]),
+    ],
+)
+def test_confluents_other_sources_on_an_sftp_server(
+    sftp: SftpServer, connector_class: Any, more: dict[str, str], expected: list[tuple[Any, Any]]
+) -> None:
+    """The public examples, but for host, port, user and password."""
+    for name in ("input", "error", "finished"):
+        (sftp.folder / "upload" / name).mkdir(parents=True)
+    (sftp.folder / "upload/input/json-sftp-source.json").write_text(USERS)
+    props = {
+        "topics": "test_sftp_sink",
+        "behavior.on.error": "IGNORE",
+        "input.path": "/upload/input",
+        "error.path": "/upload/error",
+        "finished.path": "/upload/finished",
+        "input.file.pattern": "json-sftp-source.json",
+        "kafka.topic": "sftp-testing-topic",
+        **sftp.confluent_props,
+        **more,
+    }
+    context = SourceTaskTestContext()
+    task = connector_class.task_class(connector_class.task_class.config_class.parse(props), context)
+    task.start()
+    try:
+        records: list[Any] = []
+        while (batch := task.poll()) is not None:
+            records.extend(batch)
+        assert [(record.topic, record.key, record.value) for record in records] == [
+            ("sftp-testing-topic", *each) for each in expected
+        ]
+        context.offset_storage_reader.keep(records)
+        task.commit()
+        assert task.poll() is None
+    finally:
+        task.stop()
+    where = "input" if "cleanup.policy" in more else "finished"
+    assert [str(path.relative_to(sftp.folder)) for path in sftp.folder.rglob("*.json")] == [
+        f"upload/{where}/json-sftp-source.json"
+    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,8 +16,8 @@ from connect.kits.files.formats.json_values import json_encoder
 
 __all__ = ["CsvFormat", "csv_cell"]
 
-_SPECIAL: Final = re.compile(r'[",\r\n]')
 _QUOTE: Final = '"'
+_SPECIAL: Final = (_QUOTE, "\r", "\n")
 _any_json: Final = json_encoder(None, numeric_decimals=True)
 
 
@@ -31,6 +30,7 @@ class CsvFormat:
     level: int = -1
     suffix: str = ".csv"
     has_header: bool = True
+    delimiter: str = ","
 
     @property
     def extension(self) -> str:
@@ -45,14 +45,15 @@ class CsvFormat:
                 "values with the transformation HoistField$Value."
             )
         names = None if schema is None else schema.field_names
-        return _CsvWriter(compressed(sink, self.compression, self.level), names, has_header=self.has_header)
+        return _CsvWriter(compressed(sink, self.compression, self.level), names, self.delimiter, self.has_header)
 
 
 class _CsvWriter:
     """Writes lines; without a schema, the first record names the columns."""
 
-    def __init__(self, sink: Any, names: Sequence[str] | None, *, has_header: bool) -> None:
+    def __init__(self, sink: Any, names: Sequence[str] | None, delimiter: str, has_header: bool) -> None:
         self._sink = sink
+        self._delimiter = delimiter
         self._names = names
         self._has_header = has_header
 
@@ -66,9 +67,9 @@ class _CsvWriter:
         if not values:
             return
         names = self._names or _names_of(values[0])
-        lines = [_line(names, value) for value in values]
+        lines = [_line(names, value, self._delimiter) for value in values]
         if self._has_header:
-            lines.insert(0, ",".join(map(csv_cell, names)))
+            lines.insert(0, self._header(names))
         text = "\n".join([*lines, ""])
         try:
             data = text.encode()
@@ -79,8 +80,11 @@ class _CsvWriter:
 
     def close(self) -> None:
         if self._has_header and self._names:
-            self._sink.write((",".join(map(csv_cell, self._names)) + "\n").encode())
+            self._sink.write((self._header(self._names) + "\n").encode())
         self._sink.close()
+
+    def _header(self, names: Sequence[str]) -> str:
+        return self._delimiter.join(csv_cell(name, self._delimiter) for name in names)
 
 
 def _names_of(value: Any) -> Sequence[str]:
@@ -91,15 +95,15 @@ def _names_of(value: Any) -> Sequence[str]:
     return tuple(map(str, value))
 
 
-def _line(names: Sequence[str], value: Any) -> str:
+def _line(names: Sequence[str], value: Any, delimiter: str) -> str:
     if not isinstance(value, Mapping):
         raise DataError(f"CsvFormat has columns, and a {type(value).__name__} has none.")
     if unknown := [name for name in value if name not in names]:
         raise DataError(f"The file has no column {unknown[0]}: its first record had {', '.join(names)}.")
-    return ",".join(csv_cell(value.get(name)) for name in names)
+    return delimiter.join(csv_cell(value.get(name), delimiter) for name in names)
 
 
-def csv_cell(value: Any) -> str:
+def csv_cell(value: Any, delimiter: str = ",") -> str:
     """Return the text of a value as a cell, in quotes where it needs them."""
     if value is None:
         return ""
@@ -108,7 +112,8 @@ def csv_cell(value: Any) -> str:
         if make is not None:
             return make(value)
         value = _any_json([value])[0].decode().rstrip("\n")
-    return f'"{value.replace(_QUOTE, _QUOTE * 2)}"' if not value or _SPECIAL.search(value) else value
+    special = not value or delimiter in value or any(mark in value for mark in _SPECIAL)
+    return f'"{value.replace(_QUOTE, _QUOTE * 2)}"' if special else value
 
 
 _TEXTS: Final[Sequence[tuple[Any, Callable[[Any], str]]]] = (

@@ -34,13 +34,16 @@ from connect.kits.files.systems.system import (
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["SftpAccount", "SftpSystem"]
+__all__ = ["SftpAccount", "SftpEntry", "SftpSystem"]
 
 _PORT: Final = 22
 _SECONDS: Final = 30.0
 _READ_AHEAD: Final = 1024 * 1024
 """How much is asked for at once: in many requests whose answers are not waited for one by one."""
 _WRITTEN_AT_ONCE: Final = 256 * 1024
+_REQUEST_BYTES: Final = 32768
+"""The most that every server takes in one write."""
+_REQUESTS_AT_ONCE: Final = 256
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +61,15 @@ class SftpAccount:
     host_key: str | None = None
     """The server's public key, as in a known_hosts file, or its SHA-256 fingerprint."""
     any_host_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SftpEntry:
+    """What a list of a folder tells."""
+
+    name: str
+    is_folder: bool
+    size: int
 
 
 class SftpSystem:
@@ -150,6 +162,7 @@ class SftpSystem:
                 yield stream
                 stream.flush()
                 with self._errors(doing):
+                    raw.finish()
                     self._sync(file)
             with self._errors(doing):
                 self._replace(beside, place)
@@ -157,6 +170,68 @@ class SftpSystem:
             with suppress(ConnectError, OSError), self._errors(doing):
                 self._session.remove(beside)
             raise
+
+    def create(self, place: str, data: bytes) -> None:
+        """Create a file, whole or not at all; raises :class:`FileExistsError` if the name is taken."""
+        folder, name = posixpath.split(place)
+        self._make_folders(folder)
+        beside = posixpath.join(folder, part_name(name))
+        try:
+            with self._errors(f"write {self.shown(place)}"):
+                self._put(beside, "wx", data)
+                self._link(beside, place)
+        except BaseException:
+            with suppress(ConnectError, OSError), self._errors(f"remove {self.shown(beside)}"):
+                self._session.remove(beside)
+            raise
+
+    def append(self, place: str, data: bytes | bytearray, position: int) -> None:
+        """Add bytes to the end of a file, which has so many already, and is created if that is none.
+
+        They are durable where the server can sync files.
+        """
+        if not position:
+            self._make_folders(posixpath.dirname(place))
+        with self._errors(f"write {self.shown(place)}"):
+            self._put(place, "r+b" if position else "wx", data, position)
+
+    def replace(self, place: str, target: str) -> None:
+        """Rename a file on the server, in place of another that has the name."""
+        self._make_folders(posixpath.dirname(target))
+        with self._errors(f"move {self.shown(place)} to {self.shown(target)}"):
+            self._replace(place, target)
+
+    def entries(self, folder: str) -> list[SftpEntry]:
+        """Return what is in a folder, hidden ones too, sorted by name; links stand for what they lead to.
+
+        Raises :class:`FileNotFoundError` if the folder does not exist.
+        """
+        with self._errors(f"list {self.shown(folder)}"):
+            found = sorted(self._session.listdir_attr(folder), key=lambda entry: str(entry.filename))
+        return [entry for each in found if (entry := self._entry(folder, each)) is not None]
+
+    def _entry(self, folder: str, entry: Any) -> SftpEntry | None:
+        name, is_link = entry.filename, stat.S_ISLNK(entry.st_mode or 0)
+        if is_link:
+            try:
+                entry = self._stat(posixpath.join(folder, name))
+            except FileNotFoundError:
+                return None
+        is_folder = stat.S_ISDIR(entry.st_mode or 0)
+        return None if is_link and is_folder else SftpEntry(name, is_folder, entry.st_size or 0)
+
+    def remove_folder(self, place: str) -> None:
+        """Remove a folder that is empty."""
+        with self._errors(f"remove {self.shown(place)}"):
+            self._session.rmdir(place)
+
+    def _put(self, place: str, mode: str, data: bytes | bytearray, position: int = 0) -> None:
+        """Write bytes to a file from a position on, and have them synced."""
+        with closing(self._session.open(place, mode)) as file:
+            writes = _Pipeline(file, position)
+            writes.send(data)
+            writes.finish()
+            self._sync(file)
 
     def remove_parts(self, folder: str, start: str) -> None:
         """Remove what :meth:`writing` has left."""
@@ -226,10 +301,18 @@ class SftpSystem:
             return self._session.stat(place)
 
     def _make_folders(self, folder: str) -> None:
+        if not folder:
+            return
         try:
             self._stat(folder)
         except FileNotFoundError:
-            self._make_folders(posixpath.dirname(folder))
+            above = posixpath.dirname(folder)
+            self._make_folders(above)
+            if above and not stat.S_ISDIR(self._stat(above).st_mode or stat.S_IFDIR):
+                raise ConnectError(
+                    f"Cannot make the folder {self.shown(folder)}: {self.shown(above)} is a file. Move it away, or "
+                    "name another folder."
+                ) from None
             with self._errors(f"make the folder {self.shown(folder)}"):
                 try:
                     self._session.mkdir(folder)
@@ -247,11 +330,45 @@ class SftpSystem:
     def _replace(self, place: str, target: str) -> None:
         try:
             self._session.posix_rename(place, target)
+        except (FileNotFoundError, PermissionError):
+            raise
         except OSError:
-            # The server does not know the extension, and its rename replaces nothing.
+            # The server does not know the extension, and its rename replaces nothing. What is to be renamed must be
+            # there before its target is removed.
+            self._session.stat(place)
             with suppress(FileNotFoundError):
                 self._session.remove(target)
             self._session.rename(place, target)
+
+    def _link(self, place: str, target: str) -> None:
+        """Give a file a name that is not taken; raises :class:`FileExistsError` if it is."""
+        from paramiko.sftp import CMD_EXTENDED  # noqa: PLC0415 - as paramiko
+
+        try:
+            self._session._request(CMD_EXTENDED, "hardlink@openssh.com", place.encode(), target.encode())
+            self._session.remove(place)
+        except (FileNotFoundError, PermissionError):
+            raise
+        except OSError:
+            if self._exists(target):
+                raise FileExistsError(target) from None
+            # The server does not know the extension, or its disk no links: its rename replaces nothing.
+            self._rename_absent(place, target)
+
+    def _rename_absent(self, place: str, target: str) -> None:
+        try:
+            self._session.rename(place, target)
+        except OSError:
+            if self._exists(target):
+                raise FileExistsError(target) from None
+            raise
+
+    def _exists(self, place: str) -> bool:
+        try:
+            self._session.lstat(place)
+        except FileNotFoundError:
+            return False
+        return True
 
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
@@ -324,21 +441,70 @@ class _Writes(io.RawIOBase):
     def __init__(self, file: Any, errors: Callable[[], Any]) -> None:
         self._file = file
         self._errors = errors
-        file.set_pipelined(True)
+        self._pipeline = _Pipeline(file, 0)
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Buffer) -> int:
         with self._errors():
-            self._file.write(bytes(data))
+            self._pipeline.send(data)
         return memoryview(data).nbytes
+
+    def finish(self) -> None:
+        """Wait until everything is written; raises what went wrong."""
+        self._pipeline.finish()
 
     def close(self) -> None:
         if not self.closed:
             super().close()
             with self._errors():
                 self._file.close()
+
+
+class _Pipeline:
+    """Writes that are not waited for one by one, and the first of them that failed.
+
+    The library's own pipelined files forget the answers to writes, so that a full disk would go unseen.
+    """
+
+    def __init__(self, file: Any, position: int) -> None:
+        self._session = file.sftp
+        self._handle = file.handle
+        self._position = position
+        self._waiting = 0
+        self._failure: Exception | None = None
+
+    def send(self, data: Buffer) -> None:
+        """Ask for bytes to be written."""
+        from paramiko.sftp import CMD_WRITE, int64  # noqa: PLC0415 - as paramiko
+
+        view = memoryview(data).cast("B")
+        for start in range(0, len(view), _REQUEST_BYTES):
+            piece = bytes(view[start : start + _REQUEST_BYTES])
+            self._session._async_request(self, CMD_WRITE, self._handle, int64(self._position), piece)
+            self._position += len(piece)
+            self._waiting += 1
+            if self._waiting >= _REQUESTS_AT_ONCE:
+                self.finish()
+
+    def finish(self) -> None:
+        """Wait for all answers; raises the first that was an error."""
+        self._session._finish_responses(self)
+        self._waiting = 0
+        self._check_exception()
+
+    def _async_response(self, kind: int, message: Any, number: int) -> None:  # noqa: ARG002 - the library's
+        """Take an answer: the library calls this."""
+        try:
+            self._session._convert_status(message)
+        except (OSError, EOFError) as error:
+            self._failure = self._failure or error
+
+    def _check_exception(self) -> None:
+        """Raise what was an error: the library calls this, too."""
+        if self._failure is not None:
+            raise self._failure
 
 
 def _library() -> Any:

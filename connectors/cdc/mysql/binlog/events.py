@@ -27,6 +27,7 @@ __all__ = [
     "mariadb_gtid",
     "mysql_gtid",
     "parse_header",
+    "prepared_xid",
     "query",
     "rotation",
     "rows_head",
@@ -34,11 +35,13 @@ __all__ = [
     "tagged_gtid",
     "unpacked_payload",
     "verified",
+    "xid_text",
 ]
 
 HEADER_BYTES: Final = 19
 CHECKSUM_BYTES: Final = 4
 _HEADER: Final = struct.Struct("<IBIIIH")
+_PREPARED: Final = struct.Struct("<?III")
 _PIECE_BYTES: Final = 65_536
 """How much of a compressed transaction is unpacked at a time."""
 
@@ -107,6 +110,8 @@ class Gtid:
     is_standalone: bool = False
     is_prepared: bool = False
     """Whether it is the prepared half of a distributed (XA) transaction."""
+    is_completed: bool = False
+    """Whether it commits or rolls back a prepared one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +185,23 @@ def query(body: bytes, *, is_compressed: bool = False) -> Query:
         raise BinlogError("A statement in the log is damaged.") from error
 
 
+def prepared_xid(body: bytes) -> str | None:
+    """Return the id of the distributed transaction that is prepared here, as statements in the log write it.
+
+    ``None`` if it is committed at the same time (``XA COMMIT ... ONE PHASE``).
+    """
+    is_committed, form, size, also = _PREPARED.unpack_from(body)
+    data = body[_PREPARED.size : _PREPARED.size + size + also]
+    if len(data) != size + also:
+        raise BinlogError("The end of a prepared transaction in the log is damaged.")
+    return None if is_committed else xid_text(data[:size].hex(), data[size:].hex(), form)
+
+
+def xid_text(global_part: str, branch: str, form: int) -> str:
+    """Return the id of a distributed transaction, whose parts are hexadecimal, as ``X'...',X'...',1``."""
+    return f"X'{global_part.lower()}',X'{branch.lower()}',{form}"
+
+
 def rows_query(body: bytes) -> str:
     """Return the statement that made the rows that follow (``binlog_rows_query_log_events``)."""
     return body[1:].decode("utf-8", "replace")
@@ -204,7 +226,7 @@ def mysql_gtid(body: bytes, *, is_anonymous: bool) -> Gtid:
 def mariadb_gtid(body: bytes, server_id: int) -> Gtid:
     """Read the start of a transaction of MariaDB."""
     sequence, domain, flags = struct.unpack_from("<QIB", body)
-    return Gtid(f"{domain}-{server_id}-{sequence}", None, bool(flags & 1), bool(flags & 0x40))
+    return Gtid(f"{domain}-{server_id}-{sequence}", None, bool(flags & 1), bool(flags & 0x40), bool(flags & 0x80))
 
 
 def tagged_gtid(body: bytes) -> Gtid:

@@ -6,7 +6,6 @@ events that are done: MySQL's begins with BEGIN, MariaDB's with its GTID, and ev
 
 from __future__ import annotations
 
-import logging
 import re
 import struct
 from collections.abc import Iterator
@@ -18,17 +17,17 @@ from connectors.cdc.mysql.binlog.errors import BinlogError
 from connectors.cdc.mysql.binlog.events import EventType, Gtid, Header, Query, RowsHead
 from connectors.cdc.mysql.binlog.table_map import TableMap, parse_table_map
 
-__all__ = ["Began", "Committed", "Log", "LogEvent", "RowsChanged", "Stated"]
+__all__ = ["Began", "Committed", "Log", "LogEvent", "Resolved", "RowsChanged", "Stated"]
 
-logger = logging.getLogger(__name__)
-_MOST_CHARACTERS: Final = 200
 _ARTIFICIAL: Final = 0x20
 """The flag of events that are in no file."""
 _WRAP: Final = 1 << 32
 _BEGIN: Final = re.compile(r"\s*(BEGIN|XA\s+START|START\s+TRANSACTION)\b", re.IGNORECASE)
 _END: Final = re.compile(r"\s*(COMMIT|ROLLBACK)\s*;?\s*\Z", re.IGNORECASE)
 _INSIDE: Final = re.compile(r"\s*(SAVEPOINT|ROLLBACK\s+TO|RELEASE\s+SAVEPOINT|XA\s+END)\b", re.IGNORECASE)
+_DISTRIBUTED: Final = re.compile(r"\s*XA\s+START\b", re.IGNORECASE)
 _DISTRIBUTED_END: Final = re.compile(r"\s*XA\s+(COMMIT|ROLLBACK)\b", re.IGNORECASE)
+_XID: Final = re.compile(r"\bX'([0-9a-f]*)'\s*,\s*X'([0-9a-f]*)'\s*,\s*([0-9]+)", re.IGNORECASE)
 _OPENS: Final = re.compile(r"\bSTART\s+TRANSACTION\s*\Z", re.IGNORECASE)
 
 
@@ -46,6 +45,8 @@ class Began:
     """When the transaction was committed, in microseconds since 1970, if the log says."""
     is_statement: bool = False
     """Whether it is a single statement, such as a change of the schema."""
+    is_distributed: bool = False
+    """Whether it is a distributed (XA) transaction, whose changes count only once another one commits it."""
 
 
 @dataclass(slots=True)
@@ -85,9 +86,21 @@ class Committed:
     position: int
     timestamp: int
     done: int
+    prepared: str | None = None
+    """The id of the distributed transaction that is only prepared by this, if any."""
 
 
-LogEvent: TypeAlias = Began | RowsChanged | Stated | Committed
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A prepared distributed transaction is committed or rolled back, in a transaction that has nothing else."""
+
+    xid: str
+    is_committed: bool
+    position: int
+    server_id: int
+
+
+LogEvent: TypeAlias = Began | RowsChanged | Stated | Committed | Resolved
 
 
 @dataclass(slots=True)
@@ -176,8 +189,11 @@ class Log:
             query = events.query(body, is_compressed=kind == EventType.QUERY_COMPRESSED)
             yield from self._query(header, query, start)
             return
-        elif kind in (EventType.XID, EventType.XA_PREPARE):
+        elif kind == EventType.XID:
             yield from self._end(header)
+            return
+        elif kind == EventType.XA_PREPARE:
+            yield from self._end(header, prepared=events.prepared_xid(body))
             return
         elif kind in _GTIDS:
             yield from self._begin(header, body, start)
@@ -206,10 +222,12 @@ class Log:
         self._statement, self._thread = None, None
         if self._is_mariadb:
             self._transaction.is_open = not gtid.is_standalone
-            yield self._began(header, start, is_statement=gtid.is_standalone)
+            if not gtid.is_completed:  # Otherwise the statement tells which of both it is.
+                is_statement, is_distributed = gtid.is_standalone, gtid.is_prepared
+                yield self._began(header, start, is_statement=is_statement, is_distributed=is_distributed)
             self._transaction.done = 1
 
-    def _began(self, header: Header, start: int, *, is_statement: bool) -> Began:
+    def _began(self, header: Header, start: int, *, is_statement: bool, is_distributed: bool = False) -> Began:
         gtid = self._transaction.gtid if self._transaction else Gtid(None)
         return Began(
             gtid.text,
@@ -220,44 +238,40 @@ class Log:
             self._thread,
             gtid.micros,
             is_statement,
+            is_distributed,
         )
 
     def _query(self, header: Header, query: Query, start: int) -> Iterator[LogEvent]:
         sql = query.sql
         if _BEGIN.match(sql):
             self._thread = query.thread
-            yield from self._open(header, start)
+            yield from self._open(header, start, is_distributed=_DISTRIBUTED.match(sql) is not None)
         elif _END.match(sql):
             yield from self._end(header)
         elif _INSIDE.match(sql):
             self._count()
         elif end := _DISTRIBUTED_END.match(sql):
-            if end[1].upper() == "ROLLBACK":
-                self._warn_of_rollback(sql, start)
-            yield from self._open(header, start)
-            yield from self._end(header)
+            yield from self._resolve(header, sql, start, is_committed=end[1].upper() == "COMMIT")
         else:
             yield from self._state(header, query, start)
 
-    def _warn_of_rollback(self, sql: str, start: int) -> None:
-        """Tell that changes which were passed on never came about (invariant I4): the log has them where they were
-        prepared.
-        """
-        logger.warning(
-            "At %s:%d a prepared XA transaction was rolled back (%s), whose changes were sent when it was prepared. "
-            "Have the tables that it has changed read again by the signal execute-snapshot.",
-            self.file,
-            start,
-            sql[:_MOST_CHARACTERS],
-        )
+    def _resolve(self, header: Header, sql: str, start: int, *, is_committed: bool) -> Iterator[LogEvent]:
+        xid = _XID.search(sql)
+        if xid is None:
+            raise BinlogError(f"At {self.file}:{start} the log ends a distributed transaction without its id: {sql!r}.")
+        yield from self._open(header, start, is_statement=not is_committed)
+        yield Resolved(events.xid_text(xid[1], xid[2], int(xid[3])), is_committed, start, header.server_id)
+        yield from self._end(header)
 
-    def _open(self, header: Header, start: int, *, is_statement: bool = False) -> Iterator[LogEvent]:
+    def _open(
+        self, header: Header, start: int, *, is_statement: bool = False, is_distributed: bool = False
+    ) -> Iterator[LogEvent]:
         if self._transaction is None:  # A log without GTIDs, or read from the middle of a transaction's head.
             self._transaction = _Transaction(Gtid(None), start)
         if not self._transaction.is_open:
             self._transaction.is_open = True
-            if not self._is_mariadb:
-                yield self._began(header, start, is_statement=is_statement)
+            if not self._is_mariadb or self._transaction.gtid.is_completed:
+                yield self._began(header, start, is_statement=is_statement, is_distributed=is_distributed)
         self._transaction.done += 1
 
     def _state(self, header: Header, query: Query, start: int) -> Iterator[LogEvent]:
@@ -279,11 +293,11 @@ class Log:
         if self._transaction is not None:
             self._transaction.done += 1
 
-    def _end(self, header: Header) -> Iterator[LogEvent]:
+    def _end(self, header: Header, prepared: str | None = None) -> Iterator[LogEvent]:
         transaction = self._transaction
         gtid = transaction.gtid.text if transaction else None
         done = transaction.done if transaction else 0
-        yield Committed(gtid, self.file, self.position, header.timestamp, done)
+        yield Committed(gtid, self.file, self.position, header.timestamp, done, prepared)
         self._transaction, self._statement = None, None
         self._tables.clear()
 

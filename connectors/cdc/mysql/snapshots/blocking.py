@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 
 from connect.data import Offset, SourceRecord
 from connect.kits.cdc.chunk_queries import is_statement
@@ -23,7 +22,7 @@ from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.incremental import StreamWatch
 from connectors.cdc.mysql.snapshots.pieces import WantedTable
 from connectors.cdc.mysql.snapshots.records import RowRecords
-from connectors.cdc.mysql.snapshots.views import View, opened_view
+from connectors.cdc.mysql.snapshots.views import View, ViewOpening
 
 __all__ = ["BlockingRecorder", "BlockingSnapshot", "wanted_tables"]
 
@@ -46,30 +45,20 @@ class BlockingSnapshot:
     ) -> None:
         self.request = request
         names = {collection.table for collection in request.collections}
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="blocking")
-        self._opening: Future[View] = self._thread.submit(
-            opened_view, config, lambda table: wanted(table) and str(table) in names
-        )
-        self._opening.add_done_callback(lambda _: wake())
-        self._thread.shutdown(wait=False)
+        self._opening = ViewOpening(config, lambda table: wanted(table) and str(table) in names, wake)
         self.view: View | None = None
         self.run: SnapshotRun | None = None
 
     def look(self) -> None:
         """Look whether the view is open; raises why it cannot be opened now."""
-        if self.view is None and self._opening.done():
-            self.view = self._opening.result()
+        if self.view is None:
+            self.view = self._opening.take()
 
     def close(self) -> None:
-        """End all that is read; a view that is still being opened is closed then."""
+        """End all that is read; a view that is still being opened is given up."""
         if self.run is not None:
             self.run.close()
-        self._opening.add_done_callback(_close)
-
-
-def _close(opening: Future[View]) -> None:
-    if opening.exception() is None:
-        opening.result().close()
+        self._opening.close()
 
 
 class BlockingRecorder:

@@ -24,7 +24,7 @@ from connectors.cdc.mysql.position import Position
 from connectors.cdc.mysql.schema_changes import SchemaChangeRecords, snapshot_statements
 from connectors.cdc.mysql.session import LogPlace
 from connectors.cdc.mysql.snapshots.pieces import WantedTable, planned_snapshot
-from connectors.cdc.mysql.snapshots.views import View, opened_view
+from connectors.cdc.mysql.snapshots.views import View
 
 __all__ = ["RowRecords", "SnapshotRecords"]
 
@@ -65,7 +65,7 @@ class RowRecords:
 
 
 class SnapshotRecords:
-    """Takes a snapshot.
+    """Takes a snapshot of a view.
 
     Tables without an order come first, and a task that is killed while they are read begins the snapshot anew. After
     that, offsets have what is left to read, in the form of an incremental snapshot: the task goes on with the stream,
@@ -80,6 +80,7 @@ class SnapshotRecords:
         block: SourceBlock,
         schema_changes: SchemaChangeRecords,
         telling: Telling,
+        view: View,
         wake: Callable[[], None],
     ) -> None:
         self._config = config
@@ -87,14 +88,14 @@ class SnapshotRecords:
         self._schema_changes = schema_changes
         self._telling = telling
         self._wake = wake
-        self._view: View = opened_view(config, captures.wanted)
+        self._view = view
         self._tables = self._chosen()
-        place = self._view.place
+        place = view.place
         self._records = RowRecords(captures, events, block, place, [table for table, _ in self._tables])
         self.position = Position(place.file, place.position, place.gtids, self._records.begun_at)
         """The place of the snapshot, from which the stream goes on."""
         self._under_way = replace(self.position, snapshot="INITIAL").to_offset()
-        self._resumes = self._view.session.server.has_gtids and config.snapshot_mode.lower() in _RESUMED_MODES
+        self._resumes = view.session.server.has_gtids and config.snapshot_mode.lower() in _RESUMED_MODES
         self._schemas: Iterator[SourceRecord] | None = self._schema_records()
         self._run: SnapshotRun | None = None
 

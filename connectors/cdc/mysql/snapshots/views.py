@@ -8,8 +8,9 @@ moved meanwhile.
 from __future__ import annotations
 
 import logging
-import time
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +21,7 @@ from connectors.cdc.mysql.config import BinlogConfig, LockingMode
 from connectors.cdc.mysql.session import LogPlace, Session, connected
 from connectors.cdc.mysql.texts import quoted
 
-__all__ = ["BEGIN", "ISOLATION", "View", "opened_view", "place_of_view"]
+__all__ = ["BEGIN", "ISOLATION", "View", "ViewOpening", "place_of_view"]
 
 logger = logging.getLogger(__name__)
 
@@ -53,45 +54,109 @@ class View:
             session.close()
 
 
-def opened_view(config: BinlogConfig, wanted: Callable[[TableId], bool]) -> View:
-    """Begin a view. Raises :class:`~connect.errors.ConnectError`, with the remedy, if a right is missing."""
-    sessions: list[Session] = []
-    try:
-        for _ in range(config.snapshot_max_threads):
-            sessions.append(connected(config))
-            # Values come as text, and are read by the columns' types.
-            sessions[-1].execute(ISOLATION)
-        if config.snapshot_locking_mode is LockingMode.NONE:
-            return _quiet_view(sessions, wanted)
-        return _locked_view(config, sessions, wanted)
-    except BaseException:
-        for session in sessions:
-            session.close()
-        raise
+class ViewOpening:
+    """Opens a view in a thread, since locks and quiet moments may have to be waited for.
 
+    Used by the task's thread alone; ``wake`` is called when the view is open, or cannot be opened.
+    """
 
-def _locked_view(config: BinlogConfig, sessions: list[Session], wanted: Callable[[TableId], bool]) -> View:
-    lock = connected(config)
-    keeps = config.snapshot_locking_mode is LockingMode.EXTENDED
-    try:
-        _lock(config, lock, sessions[0], wanted)
-        if config.snapshot_locking_mode in _BACKUP_LOCKS:
+    def __init__(self, config: BinlogConfig, wanted: Callable[[TableId], bool], wake: Callable[[], None]) -> None:
+        self._config = config
+        self._wanted = wanted
+        self._ends = threading.Event()
+        self._sessions: list[Session] = []
+        thread = ThreadPoolExecutor(1, thread_name_prefix="view")
+        self._view: Future[View] = thread.submit(self._open)
+        self._view.add_done_callback(lambda _: wake())
+        thread.shutdown(wait=False)
+
+    def take(self) -> View | None:
+        """Return the view once it is open.
+
+        Raises :class:`~connect.errors.ConnectError`, with the remedy, if it cannot be opened.
+        """
+        return self._view.result() if self._view.done() else None
+
+    def close(self) -> None:
+        """End the view; one that is still being opened is given up at once."""
+        self._ends.set()
+        for session in list(self._sessions):
+            session.interrupt()
+        self._view.add_done_callback(_close)
+
+    # -- in the thread -----------------------------------------------------------------------------------------
+
+    def _open(self) -> View:
+        config = self._config
+        try:
+            sessions = [self._connected() for _ in range(config.snapshot_max_threads)]
+            for session in sessions:
+                # Values come as text, and are read by the columns' types.
+                session.execute(ISOLATION)
+            if config.snapshot_locking_mode is LockingMode.NONE:
+                return self._quiet_view(sessions)
+            return self._locked_view(sessions)
+        except BaseException:
+            for session in self._sessions:
+                session.close()
+            raise
+
+    def _connected(self) -> Session:
+        session = connected(self._config)
+        self._sessions.append(session)
+        # Either this is seen here, or the session is interrupted there.
+        if self._ends.is_set():
+            raise _given_up()
+        return session
+
+    def _locked_view(self, sessions: list[Session]) -> View:
+        mode, lock = self._config.snapshot_locking_mode, self._connected()
+        _lock(self._config, lock, sessions[0], self._wanted)
+        if mode in _BACKUP_LOCKS:
             # Such a lock lets rows be written.
-            view = _quiet_view(sessions, wanted)
+            view = self._quiet_view(sessions)
         else:
             for session in sessions:
                 session.execute(BEGIN)
-            view = View(sessions, sessions[0].end_of_log(), _captured(sessions[0], wanted))
-        if not keeps:
+            view = View(sessions, sessions[0].end_of_log(), _captured(sessions[0], self._wanted))
+        if mode is LockingMode.EXTENDED:
+            view.lock = lock
+        else:
             lock.execute("UNLOCK TABLES")
-    except BaseException:
-        lock.close()
-        raise
-    if keeps:
-        view.lock = lock
-    else:
-        lock.close()
-    return view
+            lock.close()
+        return view
+
+    def _quiet_view(self, sessions: list[Session]) -> View:
+        """A view without a lock: begun in a moment in which nothing was written."""
+        for _ in range(_QUIET_ATTEMPTS):
+            before = sessions[0].end_of_log()
+            for session in sessions:
+                session.execute(BEGIN)
+            # MariaDB tells the place of each view. One alone needs no quiet moment.
+            places = [place for session in sessions if (place := place_of_view(session)) is not None]
+            place = places[0] if places else sessions[0].end_of_log()
+            if len(set(places)) == 1 if places else place == before:
+                return View(sessions, place, _captured(sessions[0], self._wanted))
+            for session in sessions:
+                session.execute("ROLLBACK")
+            if self._ends.wait(_PAUSE_SECONDS):
+                raise _given_up()
+        raise RetriableError(
+            f"In {_QUIET_ATTEMPTS} attempts there was no moment without a write in which the snapshot could begin: set "
+            "snapshot.locking.mode=minimal, or try again when there is less to do."
+        )
+
+
+_PAUSE_SECONDS: Final = 0.01
+
+
+def _given_up() -> RetriableError:
+    return RetriableError("The snapshot is given up before it has begun, since the task is being stopped.")
+
+
+def _close(opening: Future[View]) -> None:
+    if opening.exception() is None:
+        opening.result().close()
 
 
 def _lock(config: BinlogConfig, lock: Session, session: Session, wanted: Callable[[TableId], bool]) -> None:
@@ -127,29 +192,6 @@ def _lock_tables(lock: Session, names: Sequence[str]) -> None:
             f"The snapshot cannot lock its tables: {error} Run GRANT RELOAD, LOCK TABLES ON *.* TO the connector's "
             "user, or set snapshot.locking.mode=none."
         ) from error
-
-
-def _quiet_view(sessions: list[Session], wanted: Callable[[TableId], bool]) -> View:
-    """A view without a lock: begun in a moment in which nothing was written."""
-    for _ in range(_QUIET_ATTEMPTS):
-        before = sessions[0].end_of_log()
-        for session in sessions:
-            session.execute(BEGIN)
-        # MariaDB tells the place of each view. One alone needs no quiet moment.
-        places = [place for session in sessions if (place := place_of_view(session)) is not None]
-        place = places[0] if places else sessions[0].end_of_log()
-        if len(set(places)) == 1 if places else place == before:
-            return View(sessions, place, _captured(sessions[0], wanted))
-        for session in sessions:
-            session.execute("ROLLBACK")
-        time.sleep(_PAUSE_SECONDS)
-    raise RetriableError(
-        f"In {_QUIET_ATTEMPTS} attempts there was no moment without a write in which the snapshot could begin: set "
-        "snapshot.locking.mode=minimal, or try again when there is less to do."
-    )
-
-
-_PAUSE_SECONDS: Final = 0.01
 
 
 def place_of_view(session: Session) -> LogPlace | None:

@@ -53,27 +53,6 @@ def _of_value(value: Mapping[str, Any]) -> tuple[Any, ...]:
     return value.get("op"), str(value.get("before")), str(value.get("after")), place, str(value.get("transaction"))
 
 
-@pytest.mark.parametrize("product", thorough("mariadb", "mysql"))
-def test_a_prepared_transaction_that_is_rolled_back_is_told(product: str, caplog: pytest.LogCaptureFixture) -> None:
-    with own_server(product) as db:
-        run(db, ORDERS)
-        offsets = streaming(db)
-        for number, end in ((1, "COMMIT"), (2, "ROLLBACK")):
-            run(
-                db,
-                f"XA START 'x{number}'",
-                f"INSERT INTO orders VALUES ({number}, 'a')",
-                f"XA END 'x{number}'",
-                f"XA PREPARE 'x{number}'",
-            )
-            run(db, f"XA {end} 'x{number}'")
-        run(db, "INSERT INTO orders VALUES (3, 'a')")
-        assert rows(read(db, offsets, lambda records: len(records) >= 3)) == [("c", 1), ("c", 2), ("c", 3)]
-        told = [record.message for record in caplog.records if "was rolled back" in record.message]
-        assert len(told) == 1
-        assert "execute-snapshot" in told[0]
-
-
 # -- positions ---------------------------------------------------------------------------------------------
 
 

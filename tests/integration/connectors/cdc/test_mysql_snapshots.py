@@ -13,11 +13,13 @@ import pytest
 
 from connect.data import SourceRecord
 from connect.testing import StoredOffsets, run_source
+from connect.testing.contexts import SourceTaskTestContext
 from equipment.binlog_capture import (
     ORDERS,
     PARTITION,
     binlog_connector,
     binlog_props,
+    own_server,
     read,
     rows,
     run,
@@ -64,6 +66,26 @@ def test_between_snapshot_and_stream_there_is_no_gap_and_no_row_twice(db: Databa
     assert sorted(number for number in ids if number < 0) == list(range(-1999, 0))
     new = [number for number in ids if number >= 0]
     assert new == list(range(len(new)))
+
+
+@pytest.mark.parametrize("product", thorough("mariadb", "mysql"))
+def test_a_stop_does_not_wait_for_the_lock_of_a_snapshot(product: str) -> None:
+    """The lock would be waited for by the hour; a task that is resumed then begins anew."""
+    with own_server(product) as db, closing(db.connect()) as holder, closing(holder.cursor()) as cursor:
+        run(db, ORDERS, "INSERT INTO orders VALUES (1, 'a')")
+        cursor.execute("LOCK TABLES orders WRITE")
+        props = binlog_props(db, snapshot_lock_timeout_ms=3_600_000)
+        connector = binlog_connector(db)
+        task = connector.task_class(connector.config_class.parse(props), SourceTaskTestContext())
+        task.start()
+        try:
+            waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'FLUSH TABLES%'"
+            wait_until("the lock is waited for", lambda: not task.poll() and db.rows(waiting)[0][0] == 1, 120)
+        finally:
+            task.stop()
+        wait_until("nobody waits", lambda: not [each for each in threading.enumerate() if "view" in each.name], 120)
+        cursor.execute("UNLOCK TABLES")
+        assert rows(read(db, StoredOffsets())) == [("r", 1)]
 
 
 @pytest.mark.parametrize("db", ["mariadb", *thorough("mysql")], indirect=True)
