@@ -6,8 +6,8 @@ DEMO_READY := .venv/.demo-ready
 comma := ,
 # Workers and command lines start hundreds of times in the tests, and compile all of the code each time otherwise.
 export PYTHONDONTWRITEBYTECODE :=
-# Each has a broker of its own. Many tests wait most of their time, so that four of them keep two cores busy.
-WORKERS ?= 4
+# Many tests wait most of their time, so that five of them keep two cores busy.
+WORKERS ?= 5
 # How many kills `make chaos` makes; `make test-all` makes 10.
 KILLS ?= 500
 # How many calls of each operation `make fuzz` makes up for each principal.
@@ -63,10 +63,10 @@ check: lint
 # Every behaviour once, and each mechanism that a kill may meet killed once. `make test-all` shows them in every store, format,
 # product and cluster as well.
 test: setup
-	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --hypothesis-profile=suite -m "not thorough"
+	@$(BIN)/pytest -n $(WORKERS) --dist loadscope -p no:schemathesis --hypothesis-profile=suite -m "not thorough"
 
 test-all: setup
-	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --hypothesis-profile=suite
+	@$(BIN)/pytest -n $(WORKERS) --dist loadscope -p no:schemathesis --hypothesis-profile=suite
 
 # Tries each property with ten times the examples that pytest by itself makes up, and other ones each time.
 properties: setup

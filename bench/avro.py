@@ -24,7 +24,7 @@ import fastavro
 import pyarrow as pa
 
 from connect.data import Schema, date_schema, decimal_schema, timestamp_schema
-from connect.data.arrow import arrow_type, to_array
+from connect.data.arrow import arrow_type, to_array, to_values
 from connect.kits.avro.avro_text import avro_text
 from connect.kits.avro.columns import column_decoder
 from connect.kits.avro.config import AvroDataConfig
@@ -176,6 +176,10 @@ def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records
     def bare_read() -> list[Any]:
         return [fastavro.schemaless_reader(io.BytesIO(message[5:]), parsed, None) for message in messages]
 
+    def by_field() -> list[Any]:
+        array = columns.read(messages)
+        return [to_values(array.field(field.name), field.schema) for field in schema.fields]
+
     rows: dict[str, tuple[Callable[[], object], Callable[[], object] | None, Callable[[], object] | None]] = {
         "bare fastavro": (bare_read, lambda: pa.array(bare_read(), data_type), bare_write),
         "row": (
@@ -185,6 +189,8 @@ def measure(name: str, schema: Schema, values: Sequence[dict[str, Any]], records
         ),
         "column": (lambda: read(messages), lambda: to_array(read(messages), schema), lambda: write(values)),
         "Arrow": (lambda: columns.read(messages).to_pylist(), lambda: columns.read(messages), None),
+        # As sinks with columns read them.
+        "fields": (by_field, None, None),
     }
     print(f"\n{name}, {sum(map(len, messages)) / len(messages):.0f} bytes a message")
     print(f"{'':16}{'decode':>10}{'to Arrow':>10}{'encode':>10}   CPU seconds for a million records")

@@ -26,6 +26,15 @@ class Converter(Plugin[C], Generic[C]):
     Raise :class:`~connect.errors.DataError` for data that cannot be converted. A converter is used by one thread only.
     """
 
+    reads_frame_from: str | None = None
+    """The name of a header. If a record has it, the runtime puts its bytes before the data, which then begins with what
+    describes it, such as the id of a schema.
+    """
+    writes_frame_to: str | None = None
+    """The name of a header. The runtime moves the first bytes of the data there, as many as :meth:`frame_size` says."""
+    reads_headers: bool = False
+    """Whether :meth:`from_connect_with_headers` makes use of the headers."""
+
     def __init__(self, config: C, *, is_key: bool = False) -> None:
         self.config = config
         self.is_key = is_key
@@ -33,6 +42,16 @@ class Converter(Plugin[C], Generic[C]):
     @abstractmethod
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """Return the bytes of a value; ``None`` makes a tombstone."""
+
+    def from_connect_with_headers(
+        self,
+        topic: str,
+        headers: Sequence[tuple[str, bytes | None]],  # noqa: ARG002
+        schema: Schema | None,
+        value: Any,
+    ) -> bytes | None:
+        """Return the bytes of a value, whose record has these headers; only asked with ``reads_headers``."""
+        return self.from_connect(topic, schema, value)
 
     @abstractmethod
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
@@ -49,6 +68,10 @@ class Converter(Plugin[C], Generic[C]):
         pairs = [to_connect(topic, item) for item in data]
         runs = groupby(pairs, key=lambda pair: pair.schema)
         return [ValueColumn([pair.value for pair in run], schema) for schema, run in runs]
+
+    def frame_size(self, data: bytes) -> int:  # noqa: ARG002
+        """Return how many bytes at the start of the data describe it; only asked with ``writes_frame_to``."""
+        return 0
 
     def close(self) -> None:
         """Release the resources of the converter."""

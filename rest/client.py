@@ -17,7 +17,7 @@ from rest.http.paths import escaped
 __all__ = ["RestClient", "RestError"]
 
 # A worker gives up after 90 s and then says what it was waiting for.
-_TIMEOUT: Final = 100.0
+_TIMEOUT_SECONDS: Final = 100.0
 _ADDRESS: Final = "Give the address of a worker's REST API with --url or SLUICE_URL, for example http://localhost:8083."
 _EVERY_WORKER_HAS: Final = ("/", "/connectors", "/connector-plugins")
 
@@ -87,7 +87,7 @@ class RestClient:
     def clock_difference(self) -> float | None:
         """Return by how many seconds the clock of the worker's machine is behind this one's; ``None`` if unknown."""
         try:
-            date = self._session.head(f"{self.url}/health/live", timeout=_TIMEOUT).headers.get("Date")
+            date = self._session.head(f"{self.url}/health/live", timeout=_TIMEOUT_SECONDS).headers.get("Date")
         except requests.RequestException as error:
             raise RestError(f"No worker answers at {self.url}: {os_reason(error)}", None) from error
         return None if date is None else time.time() - parsedate_to_datetime(date).timestamp()
@@ -97,7 +97,7 @@ class RestClient:
     ) -> Any:
         try:
             answer = self._session.request(
-                method, f"{self.url}{path}", params=dict(parameters), json=body, timeout=_TIMEOUT
+                method, f"{self.url}{path}", params=dict(parameters), json=body, timeout=_TIMEOUT_SECONDS
             )
         except requests.RequestException as error:
             if _breaks_off(error):

@@ -19,7 +19,7 @@ from rest.http.paths import RawPaths, raw_path
 
 __all__ = ["FlowState", "create_flows_app"]
 
-_TIMEOUT: Final = 120.0
+_TIMEOUT_SECONDS: Final = 120.0
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _OF_WORKERS: Final = (
     ("POST", re.compile(r"/connectors/[^/]+/tasks")),
@@ -84,7 +84,7 @@ def _is_of_workers(method: str, path: str) -> bool:
 
 def _passed_on(url: str, path: str) -> Response | tuple[Response, int]:
     place = urlsplit(url)
-    connection = HTTPConnection(place.hostname or "", place.port, timeout=_TIMEOUT)
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=_TIMEOUT_SECONDS)
     query = request.query_string.decode("latin-1")
     headers = {name: value for name, value in request.headers if name.lower() not in _HOP_BY_HOP}
     try:

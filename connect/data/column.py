@@ -116,6 +116,17 @@ class Column(Sequence[Any]):
         """Return whether a value is null."""
         return any(value is None for value in self.values())
 
+    def members(self, name: str) -> Sequence[Any]:
+        """Return what the field ``name`` has in each value, all of which are structs; ``None`` where it is missing.
+
+        Code that needs fields one after the other, and no structs, reads them here: the structs need not be made.
+        """
+        structs = self.values()
+        try:
+            return [struct[name] for struct in structs]
+        except KeyError:
+            return [struct.get(name) for struct in structs]
+
     @abstractmethod
     def slice(self, start: int, stop: int) -> Column:
         """Return the values from ``start`` (inclusive) to ``stop`` (exclusive)."""
@@ -193,6 +204,9 @@ class StructColumn(Column):
 
     def has_nulls(self) -> bool:
         return False
+
+    def members(self, name: str) -> Sequence[Any]:
+        return self.fields[name] if name in self.fields else super().members(name)
 
     def slice(self, start: int, stop: int) -> StructColumn:
         assert self.schema is not None

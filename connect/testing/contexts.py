@@ -25,7 +25,7 @@ __all__ = [
 
 R = TypeVar("R", bound=Record)
 
-_LONGEST_WAIT: Final = 0.01
+_LONGEST_WAIT_SECONDS: Final = 0.01
 
 
 class ErrantRecords(Generic[R]):
@@ -89,7 +89,7 @@ class ConnectorTestContext(_Waiting):
     ``shown_waits`` what it said it waits for, with ``None`` where it waited for nothing more.
     """
 
-    def __init__(self, offsets: StoredOffsets | None = None, *, longest_wait: float = _LONGEST_WAIT) -> None:
+    def __init__(self, offsets: StoredOffsets | None = None, *, longest_wait: float = _LONGEST_WAIT_SECONDS) -> None:
         super().__init__(longest_wait)
         self.offset_storage_reader = offsets if offsets is not None else StoredOffsets()
         self.reconfigurations = 0
@@ -125,7 +125,7 @@ class SourceTaskTestContext(_Waiting):
         *,
         tolerate_errors: bool = False,
         transactions: TransactionEnds | None = None,
-        longest_wait: float = _LONGEST_WAIT,
+        longest_wait: float = _LONGEST_WAIT_SECONDS,
     ) -> None:
         super().__init__(longest_wait)
         self.offset_storage_reader = offsets if offsets is not None else StoredOffsets()
@@ -163,7 +163,7 @@ class SinkTaskTestContext(_Waiting):
         assignment: Collection[TopicPartition] = (),
         *,
         errant_record_reporter: ErrantRecords[SinkRecord] | None = None,
-        longest_wait: float = _LONGEST_WAIT,
+        longest_wait: float = _LONGEST_WAIT_SECONDS,
     ) -> None:
         super().__init__(longest_wait)
         self.assignment = set(assignment)

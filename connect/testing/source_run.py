@@ -18,7 +18,7 @@ from connect.testing.props import connector_props, split_props, task_props
 __all__ = ["SourceTaskRun", "run_source", "run_splits", "running_source"]
 
 _QUIET_POLLS: Final = 3
-_RETRY: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
 
 
 @dataclass
@@ -36,7 +36,7 @@ class SourceTaskRun:
         try:
             polled = self.task.poll()
         except RetriableError as error:
-            self.context.wait(error.retry_after or _RETRY)
+            self.context.wait(error.retry_after or _RETRY_SECONDS)
             return []
         found = [] if polled is None else list(polled)
         self.quiet_polls = 0 if found else self.quiet_polls + 1

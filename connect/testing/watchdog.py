@@ -14,7 +14,7 @@ __all__ = ["run_watched"]
 
 T = TypeVar("T")
 
-_LOOKS: Final = 0.25
+_LOOKS_SECONDS: Final = 0.25
 
 
 def run_watched(work: Callable[[Callable[[], None]], T], patience: float) -> T:
@@ -37,7 +37,7 @@ def run_watched(work: Callable[[Callable[[], None]], T], patience: float) -> T:
     thread = threading.Thread(target=live, name="watched plugin", daemon=True)
     thread.start()
     while not done.done():
-        wait([done], _LOOKS)
+        wait([done], _LOOKS_SECONDS)
         seconds = time.monotonic() - alive_at[0]
         if seconds > patience and not done.done():
             raise AssertionError(

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 _LARGEST_FILE: Final = 1024 * 1024
 _IDLE_SECONDS: Final = 1.0
-_LONGEST_WAIT: Final = 1.0
+_LONGEST_WAIT_SECONDS: Final = 1.0
 _INT64: Final = Schema.int64()
 _NO_KEY: Final = Schema.string(optional=True)
 
@@ -99,7 +99,7 @@ class DatagenTask(SourceTask[DatagenTaskConfig]):
             return None
         now = time.monotonic()
         if (wait := self._pace.wait(now)) and self.config.max_interval > 0:
-            if not self.context.wait(min(wait, _LONGEST_WAIT)):
+            if not self.context.wait(min(wait, _LONGEST_WAIT_SECONDS)):
                 return None
             now = time.monotonic()
         if not (count := self._pace.due(now, left)):
@@ -244,7 +244,7 @@ class DatagenConnector(SourceConnector[DatagenConfig]):
         return True
 
 
-_MOST_BEHIND: Final = 1.0
+_MOST_BEHIND_SECONDS: Final = 1.0
 
 
 class Pace:
@@ -263,7 +263,7 @@ class Pace:
         """Return the number of records to generate now, at most ``most``, and count them as generated."""
         if self._seconds <= 0:
             return most
-        self._due = max(self._due, now - _MOST_BEHIND)
+        self._due = max(self._due, now - _MOST_BEHIND_SECONDS)
         count = 0
         while count < most and self._due <= now:
             self._due += self._interval()

@@ -17,7 +17,7 @@ Wait = Callable[[float], bool]
 LOOK: Final = 0.001
 """How long to wait to find out whether the task must stop: a wait of 0 does not check."""
 
-_SLICE: Final = 0.05
+_SLICE_SECONDS: Final = 0.05
 _LONGEST_SECONDS: Final = 1.0
 
 
@@ -65,8 +65,8 @@ class Background(Generic[T]):
 
 def await_outcome(background: Background[T], wait: Wait) -> tuple[T | None, BaseException | None] | None:
     """Wait for the outcome of the work; ``None`` if the task must stop, pause or attend to something else."""
-    for _ in range(round(_LONGEST_SECONDS / _SLICE)):
-        if (found := background.outcome(_SLICE)) is not None:
+    for _ in range(round(_LONGEST_SECONDS / _SLICE_SECONDS)):
+        if (found := background.outcome(_SLICE_SECONDS)) is not None:
             return found
         if not wait(LOOK):
             return None

@@ -27,9 +27,9 @@ from connectors.http.sink_requests import Job, Position, Refused, SinkRequests, 
 __all__ = ["HttpSinkConnector", "HttpSinkTask"]
 
 _log = logging.getLogger(__name__)
-_SLICE: Final = 0.05
-_LONGEST_PUT: Final = 30.0
-_GRACE: Final = 0.5
+_SLICE_SECONDS: Final = 0.05
+_LONGEST_PUT_SECONDS: Final = 30.0
+_GRACE_SECONDS: Final = 0.5
 """Seconds that a stopping task waits for requests under way: answered ones need not be sent again."""
 
 
@@ -118,13 +118,13 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             if not self._in_flight:
                 wait = max(0.001, (lanes.due or 0.0) - time.monotonic())
                 raise RetriableError(f"{self._why.rstrip('.')}; retrying in {wait:.1f} s.", retry_after=wait)
-            self._take_outcome(lanes, _SLICE)
+            self._take_outcome(lanes, _SLICE_SECONDS)
             now = time.monotonic()
-            if now - looked >= _SLICE:
+            if now - looked >= _SLICE_SECONDS:
                 looked = now
                 if not self.context.wait(LOOK):
                     self._stop_early(lanes, "The task is to stop or to pause")
-            if now - started >= _LONGEST_PUT:
+            if now - started >= _LONGEST_PUT_SECONDS:
                 # Between two puts the consumer sends its heartbeats.
                 self._stop_early(lanes, "The server takes its time")
 
@@ -139,7 +139,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             self._senders.send(job, job.request)
 
     def _stop_early(self, lanes: Lanes, why: str) -> None:
-        deadline = time.monotonic() + _GRACE
+        deadline = time.monotonic() + _GRACE_SECONDS
         while self._in_flight and (left := deadline - time.monotonic()) > 0:
             self._take_outcome(lanes, left)
         raise RetriableError(f"{why}; the remaining records are sent with the next put.", retry_after=0.01)

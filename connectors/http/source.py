@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpSourceConnector", "HttpSourceTask"]
 
-_LONGEST_WAIT: Final = 1.0
+_LONGEST_WAIT_SECONDS: Final = 1.0
 """Seconds after which a poll gives way to commits."""
 
 
@@ -74,8 +74,8 @@ class HttpSourceTask(SourceTask[HttpSourceConfig]):
     def wait(self, until: float) -> bool:
         """Wait until a time, but not for long; return whether it has come."""
         left = until - time.monotonic()
-        if left > _LONGEST_WAIT:
-            self.context.wait(_LONGEST_WAIT)
+        if left > _LONGEST_WAIT_SECONDS:
+            self.context.wait(_LONGEST_WAIT_SECONDS)
             return False
         return left <= 0 or self.context.wait(left)
 
@@ -132,7 +132,7 @@ class _ListReader:
             if found is not None:
                 return found
         self.is_at_end = True
-        self._task.context.wait(_LONGEST_WAIT)
+        self._task.context.wait(_LONGEST_WAIT_SECONDS)
         return ()
 
     def close(self) -> None:
@@ -190,7 +190,7 @@ class _EventReader:
         """Return the records of the next events; empty if there are none yet."""
         if self._reading.is_over:
             self.is_at_end = True
-            self._task.context.wait(_LONGEST_WAIT)
+            self._task.context.wait(_LONGEST_WAIT_SECONDS)
             return ()
         if self._rest_until is not None:
             if not self._task.wait(self._rest_until):

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _LIST: Final = "list its groups"
 _AT_ONCE: Final = 100
 """How many groups are asked for at a time; a request has one group."""
-_LONGER: Final = 60.0
+_LONGER_SECONDS: Final = 60.0
 """Seconds by which the client would wait longer than the caller does."""
 
 
@@ -44,7 +44,7 @@ class Groups:
         self._connect = connect
         self._client: AdminClient | None = None
         self._patience = patience
-        self._request_timeout = patience.seconds + _LONGER
+        self._request_timeout = patience.seconds + _LONGER_SECONDS
 
     def names(self) -> list[str]:
         """Return the names of all consumer groups, classic and new, in order.

@@ -23,9 +23,9 @@ READING: Final = {
 """Settings that every consumer of internal topics has."""
 
 _MESSAGES: Final = 1000
-_SLICE: Final = 0.1
-_LOOK_UP: Final = 5.0
-_LOOK_AGAIN: Final = 1.0
+_SLICE_SECONDS: Final = 0.1
+_LOOK_UP_SECONDS: Final = 5.0
+_LOOK_AGAIN_SECONDS: Final = 1.0
 
 
 class InternalTopics:
@@ -51,7 +51,7 @@ class InternalTopics:
         deadline = time.monotonic() + self._patience.seconds
         while self._behind:
             self._patience.raise_if_stopped()
-            for message in self._taken(_SLICE):
+            for message in self._taken(_SLICE_SECONDS):
                 deadline = time.monotonic() + self._patience.seconds
                 yield message
             if self._behind and time.monotonic() > deadline:
@@ -93,7 +93,7 @@ class InternalTopics:
 
     def _look_for_missing(self) -> None:
         found = {topic: self._end(topic) for topic in sorted(self._missing) if self._exists(topic)}
-        self._look_at = time.monotonic() + _LOOK_AGAIN
+        self._look_at = time.monotonic() + _LOOK_AGAIN_SECONDS
         if found:
             self._missing -= found.keys()
             self._behind |= found
@@ -102,7 +102,9 @@ class InternalTopics:
     def _exists(self, topic: str) -> bool:
         self._patience.raise_if_stopped()
         try:
-            described = self._consumer.list_topics(topic, timeout=min(_LOOK_UP, self._patience.seconds)).topics[topic]
+            described = self._consumer.list_topics(topic, timeout=min(_LOOK_UP_SECONDS, self._patience.seconds)).topics[
+                topic
+            ]
         except KafkaException as error:
             raise refusal(self._patience.cluster, f"describe the topic {topic}", error.args[0]) from error
         if described.error is None:
@@ -112,7 +114,7 @@ class InternalTopics:
         raise refusal(self._patience.cluster, f"describe the topic {topic}", described.error)
 
     def _end(self, topic: str) -> int:
-        timeout = min(_LOOK_UP, self._patience.seconds)
+        timeout = min(_LOOK_UP_SECONDS, self._patience.seconds)
         try:
             return self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=timeout)[1]
         except KafkaException as error:

@@ -21,9 +21,9 @@ T = TypeVar("T")
 Wait: TypeAlias = Callable[[float], bool]
 """Waits some seconds, and returns whether to continue; see ``wait`` of a task's context."""
 
-_SLICE: Final = 0.05
+_SLICE_SECONDS: Final = 0.05
 # A wait of 0 seconds would not check whether the task is being stopped.
-_LOOK: Final = 0.001
+_LOOK_SECONDS: Final = 0.001
 _PASSING: Final = frozenset(
     {
         KafkaError._TRANSPORT,
@@ -58,7 +58,7 @@ class Patience:
 
     def raise_if_stopped(self) -> None:
         """Raise :class:`StoppedError` if the caller is being stopped."""
-        if not self._wait(_LOOK):
+        if not self._wait(_LOOK_SECONDS):
             raise StoppedError
 
     def answer(self, what: str, future: Future[T]) -> T:
@@ -76,7 +76,7 @@ class Patience:
         deadline = time.monotonic() + self.seconds
         waiting: set[Future[T]] = set(futures.values())
         while waiting and time.monotonic() < deadline:
-            waiting = wait_for(waiting, _SLICE).not_done
+            waiting = wait_for(waiting, _SLICE_SECONDS).not_done
             if waiting:
                 self.raise_if_stopped()
         return {key: self._outcome(what, future) for key, future in futures.items()}

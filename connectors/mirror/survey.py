@@ -15,7 +15,7 @@ from connectors.mirror.patience import Patience
 
 __all__ = ["Survey", "survey"]
 
-_TIMEOUT: Final = 30.0
+_TIMEOUT_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Survey:
 def survey(admin: AdminClient, alias: str, *, with_groups: bool) -> Survey:
     """Ask a cluster for its state; raise :class:`~connect.errors.ConnectError` if it does not answer."""
     try:
-        metadata = admin.list_topics(timeout=_TIMEOUT)
+        metadata = admin.list_topics(timeout=_TIMEOUT_SECONDS)
         groups = _groups(admin, alias) if with_groups else {}
     except KafkaException as error:
         raise ConnectError(
@@ -45,7 +45,7 @@ def survey(admin: AdminClient, alias: str, *, with_groups: bool) -> Survey:
 
 
 def _groups(admin: AdminClient, alias: str) -> dict[str, Collection[str]]:
-    groups = Groups(lambda: admin, Patience(alias, _TIMEOUT, lambda _: True))
+    groups = Groups(lambda: admin, Patience(alias, _TIMEOUT_SECONDS, lambda _: True))
     found: dict[str, Collection[str]] = {}
     for name, committed in groups.committed(groups.names()).items():
         if isinstance(committed, ConnectError):

@@ -30,7 +30,7 @@ __all__ = [
     "parquet_rows",
 ]
 
-_CHUNK: Final = 1 << 20
+_CHUNK_BYTES: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 _MAGIC: Final = b"Obj\x01"
 _SYNC: Final = 16
@@ -60,7 +60,7 @@ def line_rows(file: BinaryIO) -> int:
     count, last = 0, b"\n"
     content = _plain(file)
     try:
-        while chunk := content.read(_CHUNK):
+        while chunk := content.read(_CHUNK_BYTES):
             count += chunk.count(b"\n")
             last = chunk[-1:]
     except (EOFError, zlib.error) as error:

@@ -25,12 +25,12 @@ SECRET: Final = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 - the name of a variable
 _PLACE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 # Ignored signals stay ignored in the child: Ctrl-C is meant for the worker alone, which ends Java in its own time.
 _IGNORING_INTERRUPTS: Final = ("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"')
-_LOOK: Final = 0.05
-_PATIENCE: Final = 180.0
+_LOOK_SECONDS: Final = 0.05
+_PATIENCE_SECONDS: Final = 180.0
 _DUMP_SECONDS: Final = 5.0
 
 
-def launch_java(settings: Mapping[str, str], output: int, patience: float = _PATIENCE) -> Any:
+def launch_java(settings: Mapping[str, str], output: int, patience: float = _PATIENCE_SECONDS) -> Any:
     """Start Spark's Java with these settings and return pyspark's gateway to it; its output goes to a descriptor.
 
     If the environment points to a running Java, that one is used. The process, ``gateway.proc``, ends with this one,
@@ -93,7 +93,7 @@ def _await(process: subprocess.Popen[bytes], place: Path, patience: float) -> tu
         if time.monotonic() > end:
             _dump_threads(process)
             raise TimeoutError(f"Java did not start within {patience:.0f} s and was killed")
-        time.sleep(_LOOK)
+        time.sleep(_LOOK_SECONDS)
     content = place.read_bytes()
     return int.from_bytes(content[:4]), content[8 : 8 + int.from_bytes(content[4:8])].decode()
 

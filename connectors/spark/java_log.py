@@ -24,8 +24,8 @@ _KILLED: Final = "org.apache.spark.TaskKilledException"
 _STAGE: Final = re.compile(r"\bin stage (\d+\.\d+)")
 _MOST_CHARACTERS: Final = 8 * 1024
 _LONGEST_LINE: Final = 128 * 1024
-_MOST: Final = 200
-_PERIOD: Final = 60.0
+_MOST_LINES: Final = 200
+_PERIOD_SECONDS: Final = 60.0
 
 
 class JavaLog:
@@ -54,10 +54,10 @@ class JavaLog:
         if not text.strip() or self._tells_of_stop(text):
             return
         text = text.partition(_CAUSE)[0][:_MOST_CHARACTERS]
-        if time.monotonic() - self._began >= _PERIOD:
+        if time.monotonic() - self._began >= _PERIOD_SECONDS:
             self._tell_left_out()
             self._began, self._lines = time.monotonic(), set()
-        if text in self._lines or len(self._lines) >= _MOST:
+        if text in self._lines or len(self._lines) >= _MOST_LINES:
             self._left_out += 1
             return
         self._lines.add(text)

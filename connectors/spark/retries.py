@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["JAVA_ENDED", "LoadRetries"]
 
 logger = logging.getLogger(__name__)
-_MOST: Final = 3
-_RETRY: Final = 1.0
+_MOST_RETRIES: Final = 3
+_RETRY_SECONDS: Final = 1.0
 JAVA_ENDED: Final = (
     "Spark's Java process ended during a load: it was killed, or ran out of memory (spark.driver.memory)."
 )
@@ -45,11 +45,11 @@ class LoadRetries:
         runs = java_runs(spark)
         if not runs:
             failure = ConnectError(JAVA_ENDED)
-        if (runs and is_lasting) or self._count > _MOST:
+        if (runs and is_lasting) or self._count > _MOST_RETRIES:
             return failure
         if not runs:
             logger.warning("%s Restarting it.", JAVA_ENDED)
             self._context.progress(Progress("restarting Spark"))
             forget_session(spark)
             self._start()
-        return RetriableError(f"{failure} The load is repeated; nothing is lost.", retry_after=_RETRY)
+        return RetriableError(f"{failure} The load is repeated; nothing is lost.", retry_after=_RETRY_SECONDS)

@@ -48,7 +48,7 @@ _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _SECRETS: Final = "(?i)secret|password|passphrase|token|credential|jaas|(access|private)[.]?key"
 # Spark's Hadoop needs features that Java 24 has removed.
 _LAST_JAVA: Final = 23
-_END: Final = 0.5
+_END_SECONDS: Final = 0.5
 _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.master": "local[*]",
     "spark.driver.memory": "1g",
@@ -204,7 +204,7 @@ def java_runs(spark: SparkSession) -> bool:
     process = getattr(spark.sparkContext._gateway, "proc", None)
     with suppress(TimeoutExpired):
         if process is not None:
-            process.wait(_END)
+            process.wait(_END_SECONDS)
             return False
     try:
         context: Any = spark.sparkContext

@@ -63,19 +63,21 @@ class AvroFormat(SchemaFormat[AvroSchema]):
         """Return the encoder of values as messages in the target schema."""
         return encoder(schema, target, schema_id, self._config)
 
-    def reader(self, writer: AvroSchema, target: AvroSchema, version: int | None, header: bytes) -> Reader:  # noqa: ARG002
+    def reader(self, writer: AvroSchema, target: AvroSchema, version: int | None, header: bytes) -> Reader:
         """Return the reader of messages written in one schema, by the rules of Avro for reading them in another."""
         schema = connect_from_avro(target, self._config, version)
-        decode = decoder(writer, target, schema, self._config)
+        decode = decoder(writer, target, schema, self._config, len(header))
         if schema is None:
             return Reader(None, decode)
-        return Reader(schema, decode, cache(partial(self._columns, writer, target, schema, decode)))
+        return Reader(schema, decode, cache(partial(self._columns, writer, target, schema, decode, len(header))))
 
-    def _columns(self, writer: AvroSchema, target: AvroSchema, schema: Schema, decode: Decode) -> ArrowDecoder:
+    def _columns(
+        self, writer: AvroSchema, target: AvroSchema, schema: Schema, decode: Decode, header: int
+    ) -> ArrowDecoder:
         # numpy and pyarrow are loaded only where columns are read.
         from connect.kits.avro.columns import column_decoder  # noqa: PLC0415
 
-        return column_decoder(writer, target, schema, self._config, decode)
+        return column_decoder(writer, target, schema, self._config, decode, header)
 
 
 class AvroConverter(RegistryConverter[AvroConverterConfig]):

@@ -25,11 +25,11 @@ __all__ = ["JsonConverter"]
 
 _TOMBSTONE: Final = SchemaAndValue(None, None)
 _NO_MESSAGE: Final = b"\xff"
-_CHUNK: Final = 512
+_CHUNK_RECORDS: Final = 512
 """The number of messages read at once, so that their values stay in the processor's cache from step to step."""
 _ARROW_CHUNK: Final = 16_384
 """The number of messages read into Arrow at once. One unusual message slows down its whole chunk."""
-_FEWEST: Final = 4
+_FEWEST_TOGETHER: Final = 4
 _FEWEST_IN_ARROW: Final = 32
 """The minimum number of messages of one schema for which reading a column, or into Arrow, pays off."""
 _ROWS: Final = 8
@@ -84,8 +84,8 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         writer = self._codecs.writer(column.schema)
         whole = column if isinstance(column, StructColumn) else ValueColumn(column.values(), column.schema)
         texts: list[bytes | None] = []
-        for start in range(0, len(whole), _CHUNK):
-            chunk = whole.slice(start, start + _CHUNK)
+        for start in range(0, len(whole), _CHUNK_RECORDS):
+            chunk = whole.slice(start, start + _CHUNK_RECORDS)
             try:
                 texts += writer.write_column(chunk)
             except (DoubtError, orjson.JSONEncodeError, RecursionError):
@@ -160,7 +160,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
 
     def _columns(self, data: Sequence[bytes | None], reader: Reader, *, arrow: bool) -> list[Column]:
         columns: list[Column] = []
-        size = _ARROW_CHUNK if arrow else _CHUNK
+        size = _ARROW_CHUNK if arrow else _CHUNK_RECORDS
         try:
             for absent, run in groupby(data, _is_none) if None in data else [(False, data)]:
                 messages: Any = list(run)
@@ -180,7 +180,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         start = 0
         while start < len(messages):
             payloads = self._payloads(messages, start, min(start + size, len(messages)))
-            if len(payloads) < _FEWEST:
+            if len(payloads) < _FEWEST_TOGETHER:
                 end = start + _ROWS
                 yield from _rows(self._read_envelope, messages[start:end])
             else:
@@ -227,8 +227,8 @@ def _read_chunk(
         try:
             yield ArrowColumn(reader.read_arrow(payloads), reader.schema)
         except DoubtError:
-            for start in range(0, len(messages), _CHUNK):
-                end = start + _CHUNK
+            for start in range(0, len(messages), _CHUNK_RECORDS):
+                end = start + _CHUNK_RECORDS
                 yield from _read_chunk(reader, payloads[start:end], False, read, messages[start:end])
         return
     try:

@@ -12,7 +12,7 @@ __all__ = ["SCHEMALESS", "StructWork", "untouched_types"]
 
 SCHEMALESS: Final = frozenset({str, bool, NoneType})
 """The Python types that pass unchanged where there is no schema."""
-_MOST: Final = 256
+_MOST_ENTRIES: Final = 256
 
 Work = Callable[[Any], Any]
 
@@ -39,7 +39,7 @@ class StructWork(dict[tuple[type, ...], tuple[tuple[str, Work], ...]]):
         self._members = members
 
     def __missing__(self, types: tuple[type, ...]) -> tuple[tuple[str, Work], ...]:
-        if len(self) >= _MOST:
+        if len(self) >= _MOST_ENTRIES:
             self.clear()
         pairs = zip(self._members, types, strict=True)
         self[types] = work = tuple((name, do) for (name, kinds, do), kind in pairs if kind not in kinds)

@@ -13,7 +13,6 @@ from typing import Any
 
 from connect.data import Schema, Type
 from connect.data.arrow import to_array
-from connect.kits.schema_frame import HEADER
 from converters.json.arrow import ArrowReader
 from converters.json.errors import DoubtError
 from converters.json_schema.config import JsonSchemaConverterConfig
@@ -27,14 +26,20 @@ __all__ = ["JsonColumns"]
 class JsonColumns:
     """The decoder for the messages of one schema."""
 
-    def __init__(self, schema: Schema, config: JsonSchemaConverterConfig, decode: Decode) -> None:
-        """Take the schema and its decoder by row."""
+    def __init__(self, schema: Schema, config: JsonSchemaConverterConfig, decode: Decode, header: int) -> None:
+        """Take the schema, its decoder by row, and the size of the messages' headers."""
+        self._header = header
         self._schema = schema
         self._decode = decode
         self._reader: ArrowReader | None = None
         if not config.json_fail_invalid_schema and _is_plain(schema) and ArrowReader.can_read(schema):
             decoder_of = partial(json_decoder, config=config)
             self._reader = ArrowReader(schema, decoder_of, replace_null=not config.ignore_default_for_nullables)
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether pyarrow reads the messages."""
+        return self._reader is not None
 
     def read(self, messages: Sequence[bytes]) -> Any:
         """Return the values of messages, headers included, as an Arrow array of the schema's type.
@@ -43,7 +48,7 @@ class JsonColumns:
         """
         if self._reader is not None and messages:
             try:
-                return self._reader.read([message[HEADER:] for message in messages])
+                return self._reader.read([message[self._header :] for message in messages])
             except DoubtError:
                 pass  # the other decoder knows which message is unusual
         return to_array(self._decode(messages), self._schema)

@@ -10,7 +10,7 @@ import orjson
 
 from connect.data import Schema
 from connect.errors import DataError
-from connect.kits.schema_frame import HEADER, header
+from connect.kits.schema_frame import header as frame
 from converters.json.nesting import check_depth
 from converters.json.text import as_jackson, dump, is_brief, parse_exactly
 from converters.json_schema.config import JsonSchemaConverterConfig
@@ -67,7 +67,7 @@ class JsonSchemaFormat(SchemaFormat[JsonSchema]):
     ) -> Encode:
         """Return the encoder of values, which are validated against the target if it was chosen in the registry."""
         assert schema is not None
-        encode_node, prefix = json_encoder(schema, self._config), header(schema_id)
+        encode_node, prefix = json_encoder(schema, self._config), frame(schema_id)
         validates, indents = strict or self._config.json_fail_invalid_schema, self._config.json_indent_output
 
         def encode(values: Sequence[Any]) -> list[bytes]:
@@ -90,19 +90,19 @@ class JsonSchemaFormat(SchemaFormat[JsonSchema]):
         schema = connect_from_json_schema(target, self._config, version)
         decode_node = json_decoder(schema.as_optional(), self._config)
         parse = _parse_exactly if needs_exact_numbers(schema) else _parse
-        validates = self._config.json_fail_invalid_schema
+        validates, start = self._config.json_fail_invalid_schema, len(header)
 
         def decode(messages: Sequence[bytes]) -> list[Any]:
             values = []
             for message in messages:
-                payload = message[HEADER:]
+                payload = message[start:]
                 node = parse(payload)
                 if validates:
                     target.check(orjson.loads(payload))
                 values.append(decode_node(node))
             return values
 
-        return Reader(schema, decode, cache(partial(_columns, schema, self._config, decode)))
+        return Reader(schema, decode, cache(partial(_columns, schema, self._config, decode, start)))
 
 
 class JsonSchemaConverter(RegistryConverter[JsonSchemaConverterConfig]):
@@ -117,11 +117,11 @@ class JsonSchemaConverter(RegistryConverter[JsonSchemaConverterConfig]):
         super().__init__(config, JsonSchemaFormat(config), config.schemas_cache_config, is_key=is_key)
 
 
-def _columns(schema: Schema, config: JsonSchemaConverterConfig, decode: Decode) -> ArrowDecoder:
+def _columns(schema: Schema, config: JsonSchemaConverterConfig, decode: Decode, header: int) -> ArrowDecoder:
     # pyarrow is loaded only where columns are read.
     from converters.json_schema.columns import JsonColumns  # noqa: PLC0415
 
-    return JsonColumns(schema, config, decode)
+    return JsonColumns(schema, config, decode, header)
 
 
 def _parse(payload: bytes) -> Any:

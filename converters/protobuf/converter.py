@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from connect.data import Schema, Type
 from connect.errors import DataError, SchemaError
-from connect.kits.schema_frame import HEADER
+from connect.kits.schema_frame import frame_size
 from connect.kits.schema_frame import header as frame
 from converters.json.errors import UnfitError, WrongTypeError
 from converters.protobuf.config import ProtobufConverterConfig
@@ -36,9 +36,10 @@ class ProtobufFormat(SchemaFormat[ProtoSchema]):
 
     def header(self, message: bytes) -> bytes:
         """Return the id of the schema and the indexes of the message's type."""
-        if len(message) < HEADER or message[0] != 0:
+        start = frame_size(message)
+        if len(message) < start or message[0] > 1:
             return message
-        return message[: read_indexes(message, HEADER)[1]]
+        return message[: read_indexes(message, start)[1]]
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -94,13 +95,13 @@ class ProtobufFormat(SchemaFormat[ProtoSchema]):
 
     def record_name(self, schema: ProtoSchema, header: bytes) -> str | None:
         """Return the full name of the message that the header names, of the one that is written if there is none."""
-        message = schema.message(read_indexes(header, HEADER)[0]) if header else schema.root
+        message = schema.message(read_indexes(header, frame_size(header))[0]) if header else schema.root
         name: str = message.full_name
         return name
 
     def reader(self, writer: ProtoSchema, target: ProtoSchema, version: int | None, header: bytes) -> Reader:
         """Return the reader of messages. Their bytes are read in the target's message of the same name."""
-        message = writer.message(read_indexes(header, HEADER)[0])
+        message = writer.message(read_indexes(header, frame_size(header))[0])
         if target is not writer:
             name = message.full_name
             message = target.named(name)

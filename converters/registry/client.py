@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
+from uuid import UUID
 
 from connect.config.url import HttpUrl
 from connect.errors import ConnectError, DataError, RetriableError
@@ -141,6 +142,32 @@ class RegistryClient:
             return registered_schema({**answer, "id": schema_id} if isinstance(answer, dict) else answer)
 
         return self._by_key.get(("id", schema_id), ask)
+
+    def by_guid(self, guid: UUID) -> RegisteredSchema:
+        """Return the schema with that GUID. Raises :class:`~connect.errors.DataError` if there is none."""
+
+        def ask() -> RegisteredSchema:
+            try:
+                answer = self._send("GET", f"/schemas/guids/{guid}", None, f"get the schema with GUID {guid}")
+            except _NoSuchPathError as error:
+                raise DataError(
+                    f"The message names its schema by the GUID {guid}, but this schema registry knows none: it takes "
+                    "Confluent Platform 8.0 or later, or the message is damaged."
+                ) from error
+            named = {"id": 0, **answer, "guid": str(guid)} if isinstance(answer, dict) else answer
+            return registered_schema(named)
+
+        return self._by_key.get(("guid", guid), ask)
+
+    def guid_of(self, subject: str, text: str, kind: str, references: tuple[SchemaReference, ...]) -> str:
+        """Return the GUID of a registered schema. Raises :class:`~connect.errors.ConnectError` if it is not told."""
+        guid = self.look_up(subject, text, kind, references).guid
+        if guid is None:
+            raise ConnectError(
+                f"The schema registry tells no GUID of the schema under subject {subject}, so it cannot be named in a "
+                "header: that takes Confluent Platform 8.0 or later; or leave out the schema.id.serializer keys."
+            )
+        return guid
 
     def version_of(self, schema_id: int, subject: str) -> int | None:
         """Return the version of a schema under ``subject``, or ``None`` if there is none or the id is unknown."""

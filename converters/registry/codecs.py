@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from uuid import UUID
 
 from connect.data import Schema
-from connect.errors import DataError, SchemaError
-from connect.kits.schema_frame import HEADER, read_id
-from converters.registry.client import RegistryClient
+from connect.errors import ConnectError, DataError, SchemaError
+from connect.kits.schema_frame import HEADER, frame_size, guid_frame, read_key
+from converters.registry.client import RegistryClient, RegistryError
 from converters.registry.config import RegistryConfig, SubjectNameStrategy, subject_name_strategy
 from converters.registry.schema import RegisteredSchema, SchemaReference
 
@@ -28,6 +29,10 @@ P = TypeVar("P")
 
 class ArrowDecoder(Protocol):
     """Decodes messages with the same header into an Arrow array; errors as of :data:`Decode`."""
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether messages are decoded together, and not first one after the other into values."""
 
     def read(self, messages: Sequence[bytes]) -> Any:
         """Decode a list of messages."""
@@ -96,7 +101,7 @@ class SchemaFormat(ABC, Generic[P]):
 
     def header(self, message: bytes) -> bytes:
         """Return the start of a message by which its reader is chosen."""
-        return message[:HEADER]
+        return message[: frame_size(message)]
 
     follows_latest: ClassVar[bool] = False
     """Whether :meth:`following` makes a difference."""
@@ -118,6 +123,11 @@ class Codecs(Generic[P]):
         self._parsed = lru_cache(size)(self._new_parsed)
         self._writers = lru_cache(size)(self._new_writer)
         self._readers = lru_cache(size)(self._new_reader)
+
+    @property
+    def names_guids(self) -> bool:
+        """Whether messages name their schemas by GUIDs."""
+        return self._config.writes_id_in_header(is_key=self._is_key)
 
     @property
     def may_change(self) -> bool:
@@ -145,12 +155,12 @@ class Codecs(Generic[P]):
             return self._writer_in(schema, latest, strict=config.latest_compatibility_strict)
         subject = self._subject(topic, self._written(schema).parsed)
         written = self._following(schema, subject)
+        asked = subject, written.text, form.kind, written.references
         schema_id = (
-            self._registry.register(subject, written.text, form.kind, written.references)
-            if config.auto_register_schemas
-            else self._registry.look_up(subject, written.text, form.kind, written.references).id
+            self._registry.register(*asked) if config.auto_register_schemas else self._registry.look_up(*asked).id
         )
-        return form.encoder(schema, written, written.parsed, schema_id, strict=False)
+        encode = form.encoder(schema, written, written.parsed, schema_id, strict=False)
+        return _with_guid(encode, self._registry.guid_of(*asked)) if self.names_guids else encode
 
     def _following(self, schema: Schema | None, subject: str) -> Written[P]:
         written = self._written(schema)
@@ -173,27 +183,50 @@ class Codecs(Generic[P]):
                     f"Incompatible schema {written.text}: the schema with id {target.id}, in which values should be "
                     f"written, cannot read it. {error} Set {key}.compatibility.strict=false to disable this check."
                 ) from error
-        return self.form.encoder(schema, written, parsed, target.id, strict=strict)
+        encode = self.form.encoder(schema, written, parsed, target.id, strict=strict)
+        if not self.names_guids:
+            return encode
+        if target.guid is None:
+            raise ConnectError(
+                f"The schema registry tells no GUID of the schema with id {target.id}, so it cannot be named in a "
+                "header: that takes Confluent Platform 8.0 or later; or leave out the schema.id.serializer keys."
+            )
+        return _with_guid(encode, target.guid)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
+    def header(self, message: bytes) -> bytes:
+        """Return the start of a message by which its reader is chosen."""
+        return self.form.header(message)
+
     def reader(self, topic: str, header: bytes) -> Reader:
         """Return the reader for messages on that topic with that header."""
-        schema_id = read_id(header, self.form.title)
+        key = read_key(header, self.form.title)
         if not self._config.use_latest_version:
-            return self._readers(topic, schema_id, header, None)
-        subject = self._subject(topic, self._of_id(topic, schema_id), header)
-        return self._readers(topic, schema_id, header, self._registry.latest(subject))
+            return self._readers(topic, key, header, None)
+        subject = self._subject(topic, self._parsed(self._named(topic, key)), header)
+        return self._readers(topic, key, header, self._registry.latest(subject))
 
-    def _new_reader(self, topic: str, schema_id: int, header: bytes, latest: RegisteredSchema | None) -> Reader:
-        writer = self._of_id(topic, schema_id)
-        if latest is None or latest.id == schema_id:
-            version = self._registry.version_of(schema_id, self._subject(topic, writer, header))
+    def _new_reader(self, topic: str, key: int | UUID, header: bytes, latest: RegisteredSchema | None) -> Reader:
+        named = self._named(topic, key)
+        writer = self._parsed(named)
+        if latest is None or latest.id == key or latest.text == named.text:
+            version = self._version(named, self._subject(topic, writer, header))
             return self.form.reader(writer, writer, version, header)
         return self.form.reader(writer, self._parsed(latest), latest.version, header)
 
-    def _of_id(self, topic: str, schema_id: int) -> P:
-        return self._parsed(self._registry.by_id(schema_id, self._known_subject(topic)))
+    def _named(self, topic: str, key: int | UUID) -> RegisteredSchema:
+        if isinstance(key, UUID):
+            return self._registry.by_guid(key)
+        return self._registry.by_id(key, self._known_subject(topic))
+
+    def _version(self, named: RegisteredSchema, subject: str) -> int | None:
+        if named.id:
+            return self._registry.version_of(named.id, subject)
+        try:
+            return self._registry.look_up(subject, named.text, named.kind, named.references).version
+        except RegistryError:
+            return None
 
     def _new_parsed(self, registered: RegisteredSchema) -> P:
         if registered.kind != self.form.kind:
@@ -212,3 +245,12 @@ class Codecs(Generic[P]):
     def _subject(self, topic: str, schema: P, header: bytes = b"") -> str:
         name = self.form.record_name(schema, header) if self._strategy.uses_record else None
         return self._strategy.subject(topic, name, is_key=self._is_key)
+
+
+def _with_guid(encode: Encode, guid: str) -> Encode:
+    """Return an encoder whose messages name their schema by its GUID instead of its id."""
+    try:
+        frame = guid_frame(guid)
+    except ValueError as error:
+        raise ConnectError(f"The schema registry tells {guid!r} for the GUID of a schema, which is none.") from error
+    return lambda values: [frame + message[HEADER:] for message in encode(values)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.util import find_spec
 from typing import Any
 
-from connect.data import Column
+from connect.data import Column, Schema, Type
 from connect.data.column import taken
 from converters.registry.codecs import ArrowDecoder, Reader
 
@@ -68,6 +70,19 @@ class MessageColumn(Column):
         self._array = conform(self._array, self.schema)
         return self._array
 
+    def members(self, name: str) -> Sequence[Any]:
+        schema = self.schema
+        field = None if schema is None or schema.type is not Type.STRUCT else schema.field(name)
+        if field is None or not _pays_by_field(self._reader):
+            return super().members(name)
+        # The next column is decoded for the purpose; if this one has its values, they are at hand.
+        self._use.is_arrow = True
+        if self._values is not None or self._array is None or self._array.null_count:
+            return super().members(name)
+        from connect.data.arrow import to_values  # noqa: PLC0415 - as below
+
+        return to_values(self._array.field(name), field.schema)
+
     def has_nulls(self) -> bool:
         if self._array is not None:
             return bool(self._array.null_count)
@@ -95,6 +110,23 @@ class MessageColumn(Column):
 
     def __repr__(self) -> str:
         return f"MessageColumn(<{len(self)} messages>, {self.schema!r})"
+
+
+@lru_cache(maxsize=1024)
+def _is_flat(schema: Schema) -> bool:
+    return schema.type is Type.STRUCT and all(field.schema.type.is_primitive for field in schema.fields)
+
+
+@cache
+def _has_arrow() -> bool:
+    return find_spec("pyarrow") is not None and find_spec("numpy") is not None
+
+
+def _pays_by_field(reader: Reader) -> bool:
+    """Return whether fields are made sooner from Arrow than from structs: if no field has parts itself."""
+    if reader.columns is None or reader.schema is None or not _is_flat(reader.schema) or not _has_arrow():
+        return False
+    return _columns(reader).is_fast
 
 
 def _columns(reader: Reader) -> ArrowDecoder:

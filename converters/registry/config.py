@@ -43,6 +43,13 @@ _BEARER_REMEDY = "use STATIC_TOKEN (bearer.auth.token) or OAUTHBEARER (bearer.au
 _JAVA_PACKAGES: Final = ("io.confluent.kafka.serializers.subject", "io.confluent.kafka.serializers")
 
 
+_ID_PACKAGE: Final = "io.confluent.kafka.serializers.schema.id"
+_HEADER_SERIALIZER: Final = "HeaderSchemaIdSerializer"
+_ID_SERIALIZERS: Final = ("PrefixSchemaIdSerializer", _HEADER_SERIALIZER)
+_DUAL_DESERIALIZER: Final = "DualSchemaIdDeserializer"
+_ID_DESERIALIZERS: Final = (_DUAL_DESERIALIZER, "PrefixSchemaIdDeserializer")
+
+
 class SubjectNameStrategy(StrEnum):
     """The ways to name subjects; the value is the simple name of the Java class."""
 
@@ -102,6 +109,22 @@ def _strategy(key: str, value: str) -> None:
     if subject_name_strategy(value) is None:
         choices = ", ".join(SubjectNameStrategy)
         raise invalid_value(key, value, f"use one of {choices}; custom strategies are not supported")
+
+
+@validator("PrefixSchemaIdSerializer, HeaderSchemaIdSerializer or the Java class of one")
+def _id_serializer(key: str, value: str) -> None:
+    _check_class(key, value, _ID_SERIALIZERS)
+
+
+@validator("DualSchemaIdDeserializer, PrefixSchemaIdDeserializer or the Java class of one")
+def _id_deserializer(key: str, value: str) -> None:
+    _check_class(key, value, _ID_DESERIALIZERS)
+
+
+def _check_class(key: str, value: str, choices: tuple[str, ...]) -> None:
+    package, _, simple = value.rpartition(".")
+    if simple not in choices or package not in ("", _ID_PACKAGE):
+        raise invalid_value(key, value, f"use one of {', '.join(choices)}; custom classes are not supported")
 
 
 class _TlsConfig(
@@ -180,6 +203,34 @@ class RegistryConfig(ConverterConfig, _TlsConfig, HostsConfig):
         importance=MEDIUM,
         validator=_strategy,
         doc="How the subject of the schema of values is named; see key.subject.name.strategy.",
+    )
+    key_schema_id_serializer: str = option(
+        default=_ID_SERIALIZERS[0],
+        importance=LOW,
+        validator=_id_serializer,
+        doc="Where keys name their schema: PrefixSchemaIdSerializer (by its id, before the data) or "
+        "HeaderSchemaIdSerializer (by its GUID, in the header __key_schema_id).",
+    )
+    value_schema_id_serializer: str = option(
+        default=_ID_SERIALIZERS[0],
+        importance=LOW,
+        validator=_id_serializer,
+        doc="Where values name their schema: PrefixSchemaIdSerializer (by its id, before the data) or "
+        "HeaderSchemaIdSerializer (by its GUID, in the header __value_schema_id).",
+    )
+    key_schema_id_deserializer: str = option(
+        default=_ID_DESERIALIZERS[0],
+        importance=LOW,
+        validator=_id_deserializer,
+        doc="Where keys that are read name their schema: DualSchemaIdDeserializer (in the header __key_schema_id if it "
+        "is there, otherwise before the data) or PrefixSchemaIdDeserializer (always before the data).",
+    )
+    value_schema_id_deserializer: str = option(
+        default=_ID_DESERIALIZERS[0],
+        importance=LOW,
+        validator=_id_deserializer,
+        doc="Where values that are read name their schema: DualSchemaIdDeserializer (in the header __value_schema_id "
+        "if it is there, otherwise before the data) or PrefixSchemaIdDeserializer (always before the data).",
     )
     basic_auth_credentials_source: str = option(
         default="URL",
@@ -285,6 +336,16 @@ class RegistryConfig(ConverterConfig, _TlsConfig, HostsConfig):
             for name in needed:
                 if getattr(self, name) is None:
                     yield ConfigError(name.replace("_", "."), None, "OAUTHBEARER needs it")
+
+    def writes_id_in_header(self, *, is_key: bool) -> bool:
+        """Return whether keys or values name their schema in a header."""
+        name = self.key_schema_id_serializer if is_key else self.value_schema_id_serializer
+        return name.rpartition(".")[2] == _HEADER_SERIALIZER
+
+    def reads_id_in_header(self, *, is_key: bool) -> bool:
+        """Return whether keys or values may name their schema in a header."""
+        name = self.key_schema_id_deserializer if is_key else self.value_schema_id_deserializer
+        return name.rpartition(".")[2] == _DUAL_DESERIALIZER
 
     @property
     def urls(self) -> tuple[HttpUrl, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice, pairwise, repeat
 from operator import indexOf
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
+from connect.config import Config
 from connect.converter import Converter
 from connect.data import ArrowColumn, Column, Schema, SchemaAndValue, ValueColumn
 from connect.errors import DataError
@@ -15,35 +16,45 @@ from converters.registry.codecs import Codecs, Encode, Reader, SchemaFormat
 from converters.registry.column import MessageColumn, Use
 from converters.registry.config import RegistryConfig
 
-__all__ = ["RegistryConverter"]
+__all__ = ["MessageCodecs", "MessageConverter", "RegistryConverter"]
 
 _TOMBSTONE: Final = SchemaAndValue(None, None)
+_KEY_HEADER: Final = "__key_schema_id"
+_VALUE_HEADER: Final = "__value_schema_id"
 _SHORT_RUN: Final = 64
 """Runs of fewer messages with the same header, on average, are not worth a column each."""
 
-C = TypeVar("C", bound=RegistryConfig)
+C = TypeVar("C", bound=Config)
+R = TypeVar("R", bound=RegistryConfig)
 
 
-class RegistryConverter(Converter[C], Generic[C]):
-    """Writes and reads messages that begin with the id of their schema in a Confluent-compatible schema registry.
+class MessageCodecs(Protocol):
+    """Finds what writes and reads messages, by topic and schema."""
 
-    A message that is damaged raises a :class:`~connect.errors.DataError`; a registry that does not respond raises a
-    :class:`~connect.errors.RetriableError`.
-    """
+    @property
+    def may_change(self) -> bool:
+        """Whether readers and writers must be fetched for each call."""
 
-    def __init__(self, config: C, form: SchemaFormat[Any], cached: int, *, is_key: bool) -> None:
+    def header(self, message: bytes) -> bytes:
+        """Return the start of a message by which its reader is chosen."""
+
+    def writer(self, topic: str, schema: Schema | None) -> Encode:
+        """Return the encoder of values with that schema for a topic."""
+
+    def reader(self, topic: str, header: bytes) -> Reader:
+        """Return the reader for messages on that topic with that header."""
+
+
+class MessageConverter(Converter[C], Generic[C]):
+    """Writes and reads messages that begin with what names their schema, in a registry of any kind."""
+
+    def __init__(self, config: C, codecs: MessageCodecs, *, is_key: bool) -> None:
         super().__init__(config, is_key=is_key)
-        self._registry = RegistryClient(config)
-        self._form = form
-        self._codecs: Codecs[Any] = Codecs(form, config, self._registry, cached, is_key=is_key)
-        self._keep = not self._codecs.may_change
+        self._codecs = codecs
+        self._keep = not codecs.may_change
         self._last_read: tuple[str, bytes, Reader] | None = None
         self._last_written: tuple[str, Schema | None, Encode] | None = None
         self._use = Use()
-
-    def close(self) -> None:
-        """Close the connections to the registry."""
-        self._registry.close()
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -87,7 +98,7 @@ class RegistryConverter(Converter[C], Generic[C]):
         """
         if data is None:
             return _TOMBSTONE
-        reader = self.reader(topic, self._form.header(data))
+        reader = self.reader(topic, self._codecs.header(data))
         return SchemaAndValue(reader.schema, reader.decode([data])[0])
 
     def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
@@ -114,7 +125,7 @@ class RegistryConverter(Converter[C], Generic[C]):
 
         if not len(data):
             return []
-        width = len(self._form.header(data[0].as_py()))
+        width = len(self._codecs.header(data[0].as_py()))
         runs: Any = compute.call_function("run_end_encode", [compute.binary_slice(data, 0, width)])
         ends = runs.run_ends.to_pylist()
         if len(ends) > 1 + len(data) // _SHORT_RUN:
@@ -122,7 +133,7 @@ class RegistryConverter(Converter[C], Generic[C]):
         columns: list[Column] = []
         for start, end in pairwise([0, *ends]):
             run = data.slice(start, end - start)
-            header = self._form.header(run[0].as_py())
+            header = self._codecs.header(run[0].as_py())
             if len(header) > width:
                 # What follows in the run may be of other types.
                 columns += self.to_connect_column(topic, run.to_pylist())
@@ -139,7 +150,7 @@ class RegistryConverter(Converter[C], Generic[C]):
     def _runs(self, topic: str, messages: Sequence[bytes]) -> Iterator[Column]:
         start = 0
         while start < len(messages):
-            header = self._form.header(messages[start])
+            header = self._codecs.header(messages[start])
             reader = self.reader(topic, header)
             end = _end_of_run(messages, start, header)
             run = messages[start:end] if end - start < len(messages) else messages
@@ -162,6 +173,32 @@ class RegistryConverter(Converter[C], Generic[C]):
         if self._keep:
             self._last_read = (topic, header, reader)
         return reader
+
+
+class RegistryConverter(MessageConverter[R], Generic[R]):
+    """Writes and reads messages that begin with the id of their schema in a Confluent-compatible schema registry.
+
+    Instead of the id they may begin with a GUID, which then is in a header of their record.
+
+    A message that is damaged raises a :class:`~connect.errors.DataError`; a registry that does not respond raises a
+    :class:`~connect.errors.RetriableError`.
+    """
+
+    def __init__(self, config: R, form: SchemaFormat[Any], cached: int, *, is_key: bool) -> None:
+        self._registry = RegistryClient(config)
+        codecs: Codecs[Any] = Codecs(form, config, self._registry, cached, is_key=is_key)
+        super().__init__(config, codecs, is_key=is_key)
+        name = _KEY_HEADER if is_key else _VALUE_HEADER
+        self.reads_frame_from = name if config.reads_id_in_header(is_key=is_key) else None
+        self.writes_frame_to = name if config.writes_id_in_header(is_key=is_key) else None
+
+    def frame_size(self, data: bytes) -> int:
+        """Return the size of what names the schema of a message."""
+        return len(self._codecs.header(data))
+
+    def close(self) -> None:
+        """Close the connections to the registry."""
+        self._registry.close()
 
 
 def _check_nullable(schema: Schema | None) -> None:

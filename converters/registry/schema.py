@@ -21,13 +21,18 @@ class SchemaReference:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema as the registry stores it. ``version`` is ``None`` if the schema was fetched by its id."""
+    """A schema as the registry stores it.
+
+    ``version`` is ``None`` if the schema was fetched by its id or its GUID; in the latter case ``id`` is 0 if unknown.
+    """
 
     id: int
     text: str
     kind: str = "AVRO"
     references: tuple[SchemaReference, ...] = ()
     version: int | None = None
+    guid: str | None = None
+    """The id that the schema has in every registry, if this one tells it."""
 
 
 def request_body(text: str, kind: str, references: tuple[SchemaReference, ...]) -> dict[str, Any]:
@@ -56,8 +61,14 @@ def registered_schema(answer: Any) -> RegisteredSchema:
         raise DataError("The schema registry answered with references that lack a name, subject or version.") from error
     version = answer.get("version")
     kind = str(answer.get("schemaType") or "AVRO")
+    guid = answer.get("guid")
     return RegisteredSchema(
-        whole_member(answer, "id"), text, kind, references, version if isinstance(version, int) else None
+        whole_member(answer, "id"),
+        text,
+        kind,
+        references,
+        version if isinstance(version, int) else None,
+        guid if isinstance(guid, str) else None,
     )
 
 

@@ -21,8 +21,8 @@ from worker.security.redaction import sounds_secret
 
 __all__ = ["StoredConfigs"]
 
-_PATIENCE: Final = 30.0
-_KEYS_PATIENCE: Final = 10.0
+_PATIENCE_SECONDS: Final = 30.0
+_KEYS_PATIENCE_SECONDS: Final = 10.0
 _AGAIN_SECONDS: Final = 60.0
 """How long a plugin that failed to describe its keys is not asked again, so that readers of configs need not wait."""
 _MOST_KEPT: Final = 500
@@ -44,8 +44,8 @@ class StoredConfigs:
 
     def __init__(self, herder: Herder) -> None:
         self._herder = herder
-        self._patience = Patience(_PATIENCE)
-        self._keys_patience = Patience(_KEYS_PATIENCE)
+        self._patience = Patience(_PATIENCE_SECONDS)
+        self._keys_patience = Patience(_KEYS_PATIENCE_SECONDS)
         self._failed: dict[_Named, float] = {}
         self._secret_keys: OrderedDict[_Named, Mapping[str, bool]] = OrderedDict()
         self._one_at_a_time = threading.Lock()

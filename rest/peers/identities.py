@@ -25,7 +25,7 @@ from worker.stores.config.store import SessionKey
 
 __all__ = ["Identities", "current_request"]
 
-_PATIENCE: Final = 30.0
+_PATIENCE_SECONDS: Final = 30.0
 _IN_NAME: Final = "sluice_in_name"
 
 
@@ -39,7 +39,7 @@ class Identities:
         self._peers = peers
         self._algorithm = algorithm
         self._worker_id = worker_id
-        self._patience = Patience(_PATIENCE)
+        self._patience = Patience(_PATIENCE_SECONDS)
 
     def of_caller(self, method: str, url: str, body: bytes) -> dict[str, str]:
         """Return the headers for forwarding the current request in the name of its caller."""

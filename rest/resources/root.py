@@ -15,7 +15,7 @@ from worker.herder.requests import Request
 
 __all__ = ["root"]
 
-_HEALTH_TIMEOUT: Final = 10.0
+_HEALTH_TIMEOUT_SECONDS: Final = 10.0
 _API_VERSION: Final = "4.3.1"
 """The Kafka Connect whose API this is. Clients look here whether there are ``/offsets``, ``/stop`` and the like: kcctl
 asks for nothing that is newer than the version."""
@@ -45,7 +45,7 @@ def root(
     cannot do its work.
     """
     blueprint = Blueprint("root", __name__)
-    patience = Patience(_HEALTH_TIMEOUT)
+    patience = Patience(_HEALTH_TIMEOUT_SECONDS)
 
     @blueprint.get("/")
     def server_info() -> dict[str, str]:

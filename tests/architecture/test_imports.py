@@ -31,7 +31,12 @@ DOORS: Final = {
     "azure": ["connect/kits/objects/azure.py"],
     "bson": ["connect/kits/mongodb", "connectors/cdc/mongodb", "connectors/mongodb"],
     "boto3": ["connect/kits/objects/s3.py"],
-    "botocore": ["connect/kits/objects/s3.py", "connect/kits/objects/sqs.py", "connect/kits/http/aws_signature.py"],
+    "botocore": [
+        "connect/kits/objects/s3.py",
+        "connect/kits/objects/sqs.py",
+        "connect/kits/http/aws_signature.py",
+        "converters/glue/client.py",
+    ],
     "click": ["worker/cli"],
     "cronsim": ["worker"],
     "cryptography": ["connect/internals/tls"],

@@ -6,7 +6,7 @@ import re
 
 from codebase import ROOT
 
-from equipment.schedule import first_for, in_turn, read_durations, record_of, unit_of
+from equipment.schedule import first_for, in_turn, read_durations, record_of, shared_by, unit_of
 
 
 def test_what_is_recorded_exists() -> None:
@@ -44,6 +44,11 @@ def test_the_files_that_share_a_java_are_taken_by_one_process() -> None:
     assert first_for(there, [delta, iceberg, kills], homes) == delta
     assert first_for(here, [delta, iceberg], homes) == delta, "rather than nothing"
     assert first_for(here, [iceberg, kills], {}) == iceberg
+
+
+def test_the_files_that_read_all_code_are_taken_by_one_process() -> None:
+    files = ("imports", "style")
+    assert {shared_by(f"tests/architecture/test_{name}.py") for name in files} == {"codebase"}
 
 
 def test_a_record_adds_up_what_is_taken_together_and_leaves_out_what_is_quick() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -22,7 +23,6 @@ _CONTRACT: Final = "an interface, beside the modules that implement it"
 
 FRAGMENTS: Final = {
     "connect/kits/avro/wire_format.py": "what reading and writing share",
-    "connect/kits/schema_frame.py": "the frame that the formats of a schema registry share",
     "connect/config/password.py": _LEAF,
     "connect/config/unsupported_keys.py": "shared by families, whose tables of keys are their own",
     "connect/data/excerpt.py": _LEAF,
@@ -80,6 +80,26 @@ FRAGMENTS: Final = {
 ONE_THING_EACH: Final = ("connect/transforms", "rest/resources")
 """The folders in which each transformation, or each part of the REST API, has a module, however short."""
 
+QUANTITIES: Final = {
+    *("LEAST", "FEWEST", "LONGEST", "SHORTEST", "LARGEST", "SMALLEST", "MOST"),
+    *(
+        "AGAIN",
+        "CHUNK",
+        "DELAY",
+        "GRACE",
+        "INTERVAL",
+        "PATIENCE",
+        "PAUSE",
+        "PERIOD",
+        "PIECE",
+        "SIZE",
+        "SOON",
+        "TIMEOUT",
+        "WAIT",
+    ),
+}
+"""Words that do not say of what: seconds, bytes or records."""
+
 _LEFT_FOR_LATER: Final = re.compile(r"\b(?:TODO|FIXME)\b")
 _WRITTEN: Final = {".py", ".md", ".toml", ".html", ".js", ".css"}
 
@@ -108,6 +128,27 @@ def test_no_module_is_a_fragment() -> None:
 def _lengths(*places: str) -> dict[str, int]:
     files = (file for place in places for file in (ROOT / place).rglob("*.py"))
     return {str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines()) for file in files}
+
+
+def test_numbers_carry_their_unit() -> None:
+    riddles = [
+        f"{module}:{node.lineno} {node.target.id}"
+        for module in modules()
+        for node in module.tree.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        if node.target.id.strip("_") in QUANTITIES and _is_number(node.value)
+    ]
+    assert not riddles, "Say of what, such as _MOST_BYTES or _PATIENCE_SECONDS:\n" + "\n".join(riddles)
+
+
+def _is_number(value: ast.expr | None) -> bool:
+    """Whether a value is a number, or made of numbers, such as ``64 * 1024``."""
+    match value:
+        case ast.BinOp(left=left, right=right):
+            return _is_number(left) and _is_number(right)
+        case ast.UnaryOp(operand=operand):
+            return _is_number(operand)
+    return isinstance(value, ast.Constant) and isinstance(value.value, int | float)
 
 
 def test_folders_are_small() -> None:

@@ -317,7 +317,8 @@ def flow(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Flow]:
         yield made
 
 
-@pytest.mark.parametrize("flow", [pytest.param("mysql", marks=pytest.mark.thorough), "mariadb"], indirect=True)
+@pytest.mark.thorough
+@pytest.mark.parametrize("flow", ["mysql", "mariadb"], indirect=True)
 def test_kills_lose_nothing_and_double_nothing(flow: Flow) -> None:
     seed = int(os.environ.get("SLUICE_CDC_SEED", random.randrange(1 << 32)))
     print(f"SLUICE_CDC_SEED={seed}")

@@ -46,6 +46,7 @@ def test_fifty_connectors_are_created_at_once(trio: Cluster) -> None:
     trio.wait_until_balanced()
 
 
+@pytest.mark.thorough
 def test_what_blocks_or_fails_is_alone_with_that(trio: Cluster) -> None:
     topic = trio.folder.name
     trio.ask("PUT", "connectors/blocks/config", {"connector.class": "BlocksInStart", "topic": topic})

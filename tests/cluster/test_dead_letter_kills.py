@@ -70,6 +70,7 @@ def test_kills_around_dead_letters(bootstrap: str, topic: str, tmp_path: Path, s
     assert sorted(rows) == [number for number in range(RECORDS) if not is_bad(number)]
 
 
+@pytest.mark.thorough
 def test_the_dead_letters_of_a_worker_are_shown_and_replayed(bootstrap: str, topic: str, tmp_path: Path) -> None:
     fill(bootstrap, topic)
     queue = f"{topic}-dlq"

@@ -135,6 +135,7 @@ def test_the_leader_is_killed(lines: Lines) -> None:
     lines.check()
 
 
+@pytest.mark.thorough
 def test_a_frozen_owner_comes_back_and_writes_nothing(lines: Lines) -> None:
     cluster, owner = lines.cluster, lines.owner()
     children = descendants(owner.pid)

@@ -157,6 +157,7 @@ def running_at(worker: ClusterWorker) -> set[str]:
     return {part["worker_id"] for part in parts if part["state"] in ("RUNNING", "PAUSED", "RESTARTING")}
 
 
+@pytest.mark.thorough
 def test_a_config_topic_that_is_deleted_is_told_and_writes_are_refused(broker: ProxiedBroker, tmp_path: Path) -> None:
     cluster = Cluster(tmp_path / f"cluster-{uuid4().hex[:12]}", broker.bootstrap_of, 1)
     topic = f"{cluster.folder.name}-config"
@@ -181,6 +182,7 @@ def test_a_config_topic_that_is_deleted_is_told_and_writes_are_refused(broker: P
         cluster.close()
 
 
+@pytest.mark.thorough
 def test_a_standalone_worker_says_that_its_broker_hangs_and_works_on(broker: ProxiedBroker, tmp_path: Path) -> None:
     worker = StandaloneWorker(tmp_path / "alone", broker.bootstrap_of(0)).start()
     try:

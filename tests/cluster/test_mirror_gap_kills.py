@@ -17,7 +17,6 @@ import requests
 from confluent_kafka import TopicPartition
 
 from equipment.brokers.topics import admin_client, create_topic, produce, read_topic
-from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from worker.embedded.broker.server import BrokerInfo
@@ -70,7 +69,8 @@ def _values(messages: list[Any]) -> list[bytes]:
     return [message.value() for message in messages]
 
 
-@pytest.mark.parametrize("victims", [["task"], *thorough(["worker", "task"])], ids=" and ".join)
+@pytest.mark.thorough
+@pytest.mark.parametrize("victims", [["task"], ["worker", "task"]], ids=" and ".join)
 def test_a_gap_is_marked_once_whatever_is_killed_before_the_commit(
     tmp_path: Path, bootstrap: str, second_broker: BrokerInfo, topic: str, victims: list[str]
 ) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -61,8 +61,11 @@ FEW = {
 }
 """The points of each store, where `make kills` does not ask for all. `make test` has those of the first: what is staged
 is deleted, what is committed is renamed, and the group's offsets follow. At the rest other stores do as local ones."""
-COMPACTING = ("after-compaction-staging", "mid-removal", "mid-rename:6", "after-manifest:3")
-"""Those of a compaction. `make test` leaves out the last one: loads come by it as well."""
+COMPACTING = {
+    "compaction": ("mid-removal",),
+    "compaction-others": ("after-compaction-staging", "mid-rename:6", "after-manifest:3"),
+}
+"""Those of a compaction. `make test` has the one that is a compaction's alone: loads come by the others as well."""
 QUERYING = ("after-staging-write:2", "mid-rename")
 """Those where rows may come by other Spark partitions than their records; `make test` has only the first one."""
 IDS = pa.schema([("id", pa.int64())])
@@ -223,17 +226,19 @@ def test_kills_at_every_named_point(
         assert phases[point] in expected[point], point
 
 
+@pytest.mark.parametrize("points", ["compaction", *thorough("compaction-others")])
 def test_kills_while_tables_are_compacted(
-    bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]
+    bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str], points: str
 ) -> None:
     with local_lake(tmp_path) as lake:
-        kill_while_compacting(Target(bootstrap, topic, lake, 20 * FLUSH, {"compact.interval.ms": "1"}), spark_java)
+        target = Target(bootstrap, topic, lake, 20 * FLUSH, {"compact.interval.ms": "1"})
+        kill_while_compacting(target, spark_java, COMPACTING[points])
 
 
-def kill_while_compacting(target: Target, java: Mapping[str, str]) -> None:
-    """Kill a driver that compacts after each load, at each point of a compaction."""
+def kill_while_compacting(target: Target, java: Mapping[str, str], points: Sequence[str]) -> None:
+    """Kill a driver that compacts after each load, at these points of a compaction."""
     with watched(target.look, target.lake.pause):
-        for point in COMPACTING if EVERY_KILL else COMPACTING[:-1]:
+        for point in points:
             with target.driver(crash=point, java=java) as process:
                 assert process.wait() == -signal.SIGKILL, point
                 print(f"killed at {point:26} -> {target.phase()}, {len(target.lake.paths(target.table))} files")
@@ -283,6 +288,7 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, lake: Lake, spark_j
         check_other_readers(target)
 
 
+@pytest.mark.thorough
 def test_kills_of_a_real_worker_and_of_its_task(bootstrap: str, topic: str, tmp_path: Path) -> None:
     with local_lake(tmp_path / "store") as lake:
         target = Target(bootstrap, topic, lake, 600)

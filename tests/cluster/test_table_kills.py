@@ -291,9 +291,9 @@ class Lake:
 
 
 CHOSEN = os.environ.get("SLUICE_LAKE_STORE")
-EVERY = CHOSEN.split(",") if CHOSEN else ["iceberg", "delta", *thorough("iceberg-upserts", "delta-upserts")]
+EVERY = CHOSEN.split(",") if CHOSEN else ["iceberg", *thorough("delta", "iceberg-upserts", "delta-upserts")]
 # Upserts are committed as appends are.
-APPENDING = EVERY if EVERY_KILL else [*thorough("iceberg"), "delta"]
+APPENDING = EVERY if EVERY_KILL else ["iceberg", "delta"]
 CHOSEN_POINTS: Mapping[str, tuple[str, ...]] = {
     "iceberg": ("after-staging-write:2", "before-commit:2", "after-version:2"),
     "iceberg-others": ("before-staging-write:2", "after-claim"),
@@ -394,6 +394,7 @@ def test_kills_at_random_moments(
         lake.check_other_readers()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", APPENDING)
 def test_a_driver_that_was_frozen_commits_nothing(
     kind: str, bootstrap: str, topic: str, tmp_path: Path, spark_java: Mapping[str, str]

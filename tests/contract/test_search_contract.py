@@ -60,6 +60,7 @@ class TestElasticsearchSink(SinkConnectorTests):
         return _down(search)
 
 
+@pytest.mark.thorough
 class TestOpenSearchSink(TestElasticsearchSink):
     """The same with the other options."""
 

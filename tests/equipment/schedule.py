@@ -3,7 +3,7 @@
 Processes take whole *units*: the tests of a file, which share sessions and clusters, or a single test that has its own
 entry in the record of durations. Units that keep a core busy (Spark) and units that mostly wait for clusters alternate,
 so that neither kind is left for the end. One process takes all units that share a Spark JVM, because a JVM is slow
-until it is warm, or a server that each process would start for itself.
+until it is warm, a server that each process would start for itself, or the syntax trees of all code.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ _RECORD: Final = _TESTS / "durations.txt"
 _SLOW_TO_START: Final = {
     **{name: name for name in ("shared_java", "table_java", "spark_java")},
     "search": "search: SearchServer",
+    "codebase": "from codebase import",
 }
-"""What each process has for itself and takes long to start, with the words by which a file is known to use it."""
+"""What each process has for itself and takes long to start, or to read, with the words by which a file is known to use
+it."""
 
 _LEAST: Final = 5.0
 _HEAD: Final = """\

@@ -21,6 +21,7 @@ from connect.testing import StoredOffsets, run_source
 from converters.json import JsonConverter, JsonConverterConfig
 from equipment.binlog_capture import binlog_connector, binlog_props
 from equipment.brokers.topics import create_topic, read_topic
+from equipment.proofs import thorough
 from equipment.servers.lease import Database, Server
 
 DATA: Final = Path(__file__).parent / "data" / "cdc"
@@ -69,7 +70,7 @@ CLOCK: Final = ("ts_ms", "ts_us", "ts_ns")
 CONTEXT: Final = "__debezium.context."
 
 
-@pytest.fixture(params=["mysql", "mariadb"])
+@pytest.fixture(params=["mariadb", *thorough("mysql")])
 def shop(request: pytest.FixtureRequest) -> Iterator[Database]:
     """The database of the recording."""
     server: Server = request.getfixturevalue(f"{request.param}_server")

@@ -57,7 +57,7 @@ from worker.supervisor.process import ForkServerLauncher
 __all__ = ["Setting", "run_distributed", "run_in_setting"]
 
 logger = logging.getLogger(__name__)
-_OWNER_TIMEOUT: Final = 1.0
+_OWNER_TIMEOUT_SECONDS: Final = 1.0
 _WRITING: Final = 0.5
 """Part of the session within which a write is delivered or never; with signs of life the lease lasts longer."""
 
@@ -160,7 +160,7 @@ def _distributed_herder(
     configs = KafkaConfigStore(config, props.resolved, inbox.post, limit)
     leader = LeaderClient(peers, algorithm, worker_id)
     stack.callback(leader.close)
-    owner_peers = PeerClient(servers.peer_context(), _OWNER_TIMEOUT, MOST_FORWARDS)
+    owner_peers = PeerClient(servers.peer_context(), _OWNER_TIMEOUT_SECONDS, MOST_FORWARDS)
     stack.callback(owner_peers.close)
     owners = OwnerClient(owner_peers, configs.session_key, algorithm, worker_id)
     stack.callback(owners.close)

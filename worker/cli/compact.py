@@ -14,7 +14,7 @@ __all__ = ["compact"]
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FAILED: Final = 1
-_DAY: Final = 86_400.0
+_DAY_SECONDS: Final = 86_400.0
 _HEADER: Final = ("TABLE", "FILES", "BYTES", "FILES AFTER", "BYTES AFTER")
 
 
@@ -23,7 +23,11 @@ _HEADER: Final = ("TABLE", "FILES", "BYTES", "FILES AFTER", "BYTES AFTER")
 @click.option("--table", "tables", multiple=True, help="Only this table. [repeatable; default: all]")
 @click.option("--worker", type=_FILE, help="The worker's properties file. [default: a worker with JSON converters]")
 @click.option(
-    "--timeout", type=click.FloatRange(1), default=_DAY, show_default=True, help="Seconds after which to give up."
+    "--timeout",
+    type=click.FloatRange(1),
+    default=_DAY_SECONDS,
+    show_default=True,
+    help="Seconds after which to give up.",
 )
 @url_option
 @output_option

@@ -31,7 +31,7 @@ __all__ = ["NOT_ASKED", "OfflineWorker", "Validation", "read_given"]
 NOT_ASKED: Final = 2
 """The exit status if nothing could be checked: a file cannot be read, or the worker's file is invalid."""
 
-_PATIENCE: Final = 90.0
+_PATIENCE_SECONDS: Final = 90.0
 _NO_CLASS: Final = 'Missing required configuration "connector.class" which has no default value.'
 _NO_FOLDERS: Final = (
     "No plugin of this name is built in or installed as a package. If it is in a folder of the worker's plugin.path, "
@@ -104,7 +104,7 @@ class OfflineWorker:
             remedy = "`sluice plugins list` lists the connectors there are."
             return Validation([Mistake(("connector.class",), _NO_CLASS, remedy)])
         inquiry = messages.ValidateConfig(dict(connector.config), self.props, connect)
-        report = self.ask(inquiry, f"The validation of {label}", _PATIENCE)
+        report = self.ask(inquiry, f"The validation of {label}", _PATIENCE_SECONDS)
         if isinstance(report, messages.Validated):
             return Validation(mistakes_of(report.infos), report.warnings, report.connection)
         assert isinstance(report, messages.Refused)

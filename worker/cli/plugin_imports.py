@@ -16,7 +16,7 @@ from connect.internals.plugins import PluginEntry, PluginKind, load_class
 
 __all__ = ["OURS", "import_errors"]
 
-_PATIENCE: Final = 60.0
+_PATIENCE_SECONDS: Final = 60.0
 OURS: Final = ("connect", "connectors", "converters")
 """The packages whose plugins come with Sluice."""
 
@@ -48,11 +48,11 @@ def _tried(entries: Sequence[PluginEntry]) -> list[str]:
             input=json.dumps(described),
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=_PATIENCE_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return [f"Its import does not return within {_PATIENCE:.0f} s."] * len(entries)
+        return [f"Its import does not return within {_PATIENCE_SECONDS:.0f} s."] * len(entries)
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]
     ended = f"The process ended with status {done.returncode} while it was imported."
     return (outcomes + [ended] * len(entries))[: len(entries)]

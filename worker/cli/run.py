@@ -15,7 +15,7 @@ __all__ = ["run"]
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FAILED: Final = 1
 # Time for starting the process and for the plugin's own connections, in addition to the time that it polls.
-_START: Final = 60.0
+_START_SECONDS: Final = 60.0
 # Practically unlimited for a terminal.
 _MOST_BYTES: Final = 1 << 30
 
@@ -73,7 +73,7 @@ def run(connector: Path, records: int, worker: Path | None, begin: str, timeout:
     beginning = begin == "beginning"
     offsets = None if beginning else given.offsets_of(wanted.name)
     inquiry = messages.PreviewConnector(config, given.props, records, timeout, _MOST_BYTES, beginning, offsets)
-    report = given.ask(inquiry, f"The preview of {connector}", timeout + _START, show)
+    report = given.ask(inquiry, f"The preview of {connector}", timeout + _START_SECONDS, show)
     if isinstance(report, messages.Refused):
         raise click.ClickException(report.message)
     assert isinstance(report, messages.PreviewEnded)

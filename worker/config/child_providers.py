@@ -27,7 +27,7 @@ __all__ = ["ChildProvider", "worker_values"]
 
 logger = logging.getLogger(__name__)
 _OWN: Final = "connect.providers."
-_ANSWERED: Final = 60.0
+_ANSWERED_SECONDS: Final = 60.0
 
 
 def worker_values(props: Mapping[str, str], redaction: Redaction) -> dict[str, str]:
@@ -79,7 +79,7 @@ class ChildProvider(ConfigProvider):
         props: Mapping[str, str],
         redaction: Redaction,
         launcher: Launcher,
-        patience: float = _ANSWERED,
+        patience: float = _ANSWERED_SECONDS,
     ) -> None:
         self._alias = alias
         self._props = dict(props)

@@ -23,7 +23,7 @@ from worker.unit import Unit
 
 __all__ = ["Snapshots"]
 
-_INTERVAL: Final = 2.0
+_INTERVAL_SECONDS: Final = 2.0
 _PROTOCOL_KEY: Final = "connect.protocol"
 _DEFAULT_PROTOCOL: Final = "sessioned"
 
@@ -59,7 +59,7 @@ class Snapshots:
     def start(self) -> None:
         """Take a snapshot, and another every two seconds."""
         self.latest = self._snapshot()
-        self._inbox.after(_INTERVAL, self.start)
+        self._inbox.after(_INTERVAL_SECONDS, self.start)
 
     def heard(self, notice: Launched | Rested | Changed | Measured | StillMeasured | ClientMeasured) -> None:
         """Record a unit's new phase or its report."""

@@ -42,8 +42,8 @@ _STATES: Final[Mapping[Phase, State]] = {
 }
 
 
-_FIRST_WAIT: Final = 0.5
-_LONGEST_WAIT: Final = 60.0
+_FIRST_WAIT_SECONDS: Final = 0.5
+_LONGEST_WAIT_SECONDS: Final = 60.0
 _MOST_DOUBLINGS: Final = 16
 
 
@@ -68,7 +68,7 @@ class StartBackoff:
         times = before.times + 1 if before is not None and before.command == command else 1
         tried = self._tried[unit] = _Tried(command, times, times > 1)
         if tried.waits:
-            seconds = min(_FIRST_WAIT * 2.0 ** min(times - 2, _MOST_DOUBLINGS), _LONGEST_WAIT)
+            seconds = min(_FIRST_WAIT_SECONDS * 2.0 ** min(times - 2, _MOST_DOUBLINGS), _LONGEST_WAIT_SECONDS)
             self._inbox.after(seconds, lambda: self._waited(unit, tried))
 
     def hold_back(self, unit: Unit, command: RunConnector | RunTask) -> bool:

@@ -36,12 +36,12 @@ _REMAINING: Final = "source-remaining-"
 _UNCOMMITTED: Final = "sink-uncommitted-partition-count"
 _MOMENTARY: Final = frozenset((_LAG, _UNCOMMITTED, "sink-record-active-count", "source-record-active-count"))
 _MOVES: Final = frozenset((State.RUNNING, State.PAUSED))
-_OLD: Final = 2.0
-_PATIENCE: Final = 3.0
+_OLD_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 3.0
 _MISSED: Final = 3
-_LEAST_FRESH: Final = 10.0
+_LEAST_FRESH_SECONDS: Final = 10.0
 """A task that has missed this many reports, and at least this many seconds, has no current rate or lag."""
-_FRESH: Final = 180.0
+_FRESH_SECONDS: Final = 180.0
 """The seconds after which a silent task has no values: longer than a task at rest pauses between reports."""
 _MOST_CLIENTS: Final = 3
 _HAS_VALUES: Final = frozenset((State.RUNNING, State.PAUSED, State.FAILED))
@@ -107,7 +107,7 @@ class Measurements:
 
     def _note_time(self, unit: Unit, pause: float) -> None:
         self._taken[unit] = self._now()
-        self._due[unit] = self._taken[unit] + max(_MISSED * pause, _LEAST_FRESH)
+        self._due[unit] = self._taken[unit] + max(_MISSED * pause, _LEAST_FRESH_SECONDS)
         self._times[unit] = time.time()
 
     def take_report(
@@ -187,7 +187,7 @@ class Measurements:
         heard = self._others.get(unit)
         if heard is None or heard.worker_id != status.worker_id:
             return _NOTHING
-        is_current = status.state in _MOVES and status.hanging is None and self._now() < heard.at + _FRESH
+        is_current = status.state in _MOVES and status.hanging is None and self._now() < heard.at + _FRESH_SECONDS
         return heard.measured if is_current else self._past_of(unit, heard.measured)
 
     def _past_of(self, unit: Unit, measured: TaskMeasured) -> TaskMeasured:
@@ -237,7 +237,7 @@ class Measurements:
         waiting = _Waiting(self._ask(connector), Deferred())
         if waiting.open:
             self._waiting.append(waiting)
-            self._inbox.after(_PATIENCE, lambda: self._end(waiting))
+            self._inbox.after(_PATIENCE_SECONDS, lambda: self._end(waiting))
         else:
             waiting.over.set_result(None)
         return waiting.over
@@ -249,7 +249,7 @@ class Measurements:
         scheme, now = urlsplit(leader).scheme, time.monotonic()
         questions = {_Question(worker_id, connector) for worker_id in self._elsewhere(connector)}
         for question in questions - self._under_way:
-            if now - self._answered.get(question, -math.inf) >= _OLD:
+            if now - self._answered.get(question, -math.inf) >= _OLD_SECONDS:
                 self._under_way.add(question)
                 self._put(question, self._owners.measured(f"{scheme}://{question.worker_id}/", connector))
         return questions & self._under_way

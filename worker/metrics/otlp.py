@@ -21,7 +21,7 @@ from worker.metrics.text import Family, Kind, Labels
 __all__ = ["OtlpPush", "OtlpSettings", "metrics_data", "parse_headers"]
 
 logger = logging.getLogger(__name__)
-_TIMEOUT: Final = 10.0
+_TIMEOUT_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class OtlpPush:
         # Imported here, so that only workers that push load it.
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
 
-        self._exporter = OTLPMetricExporter(settings.endpoint, headers=dict(settings.headers), timeout=_TIMEOUT)
+        self._exporter = OTLPMetricExporter(settings.endpoint, headers=dict(settings.headers), timeout=_TIMEOUT_SECONDS)
         self._settings = settings
         self._snapshot = snapshot
         self._version = version

@@ -15,7 +15,7 @@ from worker.formatting import counted
 __all__ = ["Progress", "ProgressLog", "Run"]
 
 logger = logging.getLogger(__name__)
-_INTERVAL: Final = 2.0
+_INTERVAL_SECONDS: Final = 2.0
 _READ: Final = "source-record-write-total"
 _WRITTEN: Final = "sink-record-send-total"
 _LAG: Final = "sink-record-lag"
@@ -120,7 +120,7 @@ class ProgressLog:
         before = Progress.of({}, time.monotonic())
         run = Run(before.at)
         while True:
-            ended = self._stopped.wait(_INTERVAL)
+            ended = self._stopped.wait(_INTERVAL_SECONDS)
             now = Progress.of(self._totals().result(), time.monotonic())
             if (line := now.line(before)) is not None:
                 logger.info("%s", line)

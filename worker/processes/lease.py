@@ -30,10 +30,10 @@ from worker.processes.descendants import exit_with_descendants
 __all__ = ["Lease", "LeaseView", "next_look", "watch_lease"]
 
 _FORM: Final = "d"
-_SIZE: Final = 24
+_SIZE_BYTES: Final = 24
 _BELL: Final = 2
 """The index of the descriptor number with which the worker wakes its children."""
-_LOOK: Final = 0.2
+_LOOK_SECONDS: Final = 0.2
 """Seconds between two checks while the lease has no end yet: children are not woken when it gets one."""
 _RUNG: Final = b"\0"
 _ALL: Final = 64 * 1024
@@ -44,10 +44,10 @@ class Lease:
 
     def __init__(self) -> None:
         self._descriptor = os.memfd_create("sluice-lease")
-        os.ftruncate(self._descriptor, _SIZE)
+        os.ftruncate(self._descriptor, _SIZE_BYTES)
         # Stored as two doubles, each at once: struct.pack_into would write zeros first, which a child may see. Between
         # the two stores one is older, which holds as well.
-        self._until = memoryview(mmap.mmap(self._descriptor, _SIZE)).cast(_FORM)
+        self._until = memoryview(mmap.mmap(self._descriptor, _SIZE_BYTES)).cast(_FORM)
         self._until[0], self._until[1] = FOREVER.booted, FOREVER.wall
         self._lapses = 0
         self._bell, self._rope = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -92,7 +92,7 @@ class LeaseView:
 
     def __init__(self, path: str) -> None:
         with Path(path).open("rb") as file:
-            self._until = memoryview(mmap.mmap(file.fileno(), _SIZE, prot=mmap.PROT_READ)).cast(_FORM)
+            self._until = memoryview(mmap.mmap(file.fileno(), _SIZE_BYTES, prot=mmap.PROT_READ)).cast(_FORM)
         bell = Path(path).with_name(str(int(self._until[_BELL])))
         self._bell = os.open(bell, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._timer = WallTimer()
@@ -118,7 +118,7 @@ class LeaseView:
 def next_look(now: Moment, until: Moment) -> float:
     """Return how many seconds to sleep, unless woken, before looking again at a lease that lasts until some moment."""
     left = min(until.booted - now.booted, until.wall - now.wall)
-    return max(0.0, left) if math.isfinite(left) else _LOOK
+    return max(0.0, left) if math.isfinite(left) else _LOOK_SECONDS
 
 
 def _is_over(until: memoryview[float]) -> bool:

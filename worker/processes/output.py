@@ -21,7 +21,7 @@ OUTPUT: Final = "output"
 """The name of the logger for what plugins print."""
 
 _INFO: Final = 20
-_CHUNK: Final = 64 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
 _MOST_CHUNKS: Final = 64
 _LONGEST_LINE: Final = 8 * 1024
 _MOST_STACK_LINES: Final = 1000
@@ -97,7 +97,7 @@ class Output:
         if self._descriptor is None:
             return None
         try:
-            data = os.read(self._descriptor, _CHUNK)
+            data = os.read(self._descriptor, _CHUNK_BYTES)
         except BlockingIOError:
             return None
         if not data:

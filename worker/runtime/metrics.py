@@ -232,7 +232,7 @@ def measurements_of(task: SourceTask[Any]) -> list[Measurement]:
         return []
 
 
-_SOON: Final = 1.0
+_SOON_SECONDS: Final = 1.0
 _LITTLE_MOVES: Final = 2.5
 _AT_REST: Final = 5.0
 _LONGEST_REST: Final = 160.0
@@ -278,14 +278,14 @@ class ReportPace:
         self._counted += amount
         if not self._is_soon and (self._rests or self._counted >= _MANY):
             self._is_soon = True
-            self.next_report = min(self.next_report, self._now() + _SOON)
+            self.next_report = min(self.next_report, self._now() + _SOON_SECONDS)
 
     def reported(self, *, changed: bool) -> None:
         """Note that a report was made, and whether it differed from the one before it."""
         now, much = self._now(), self._counted >= _MANY
         self._counted, self._rests, self._is_soon = 0, not changed, much
         if much:
-            self.next_report = now + _SOON
+            self.next_report = now + _SOON_SECONDS
             return
         self._pause = _LITTLE_MOVES if changed else min(max(_AT_REST, 2 * self._pause), _LONGEST_REST)
         self.next_report = self._shared_moment(now + self._pause)
@@ -329,7 +329,7 @@ def _of_records(seen: ClientStatistics) -> tuple[dict[str, float], list[tuple[st
 
 
 _WINDOW: Final = 30.0
-_LEAST: Final = 1.0
+_LEAST_SECONDS: Final = 1.0
 _RATE_SECONDS: Final = 10.0
 _COUNT: Final = "-total"
 RATE: Final = "-rate"
@@ -348,7 +348,7 @@ class Rates:
         while len(self._samples) > 2 and self._samples[1][0] <= now - _RATE_SECONDS:
             self._samples.popleft()
         since, before = self._samples[0]
-        seconds = max(now - since, _LEAST)
+        seconds = max(now - since, _LEAST_SECONDS)
         return {
             name.removesuffix(_COUNT) + RATE: round((count - before.get(name, 0)) / seconds, 3)
             for name, count in counters.items()

@@ -33,10 +33,10 @@ __all__ = ["SharedProcess"]
 logger = logging.getLogger(__name__)
 
 _CLONE_FS: Final = 0x200
-_PATIENCE: Final = 2.0
-_LONGEST_SILENCE: Final = 30.0
+_PATIENCE_SECONDS: Final = 2.0
+_LONGEST_SILENCE_SECONDS: Final = 30.0
 _LOOKS: Final = 6
-_GIVES_BACK: Final = 30.0
+_GIVES_BACK_SECONDS: Final = 30.0
 
 Live: TypeAlias = Callable[[messages.Command, Link, Redaction, Watch], None]
 """Carries out the first command of a unit."""
@@ -73,7 +73,7 @@ class _Member:
 
     def await_threads(self) -> None:
         """Wait until all threads of the unit have ended."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         for thread in self.threads():
             thread.join(max(0.0, deadline - time.monotonic()))
         if left := self.threads():
@@ -111,7 +111,7 @@ class SharedProcess:
         self._redaction = Redaction()
         self._lookout = Lookout()
         self._shortened = threading.Condition()
-        self._warning, self._timeout = 0.0, _LONGEST_SILENCE
+        self._warning, self._timeout = 0.0, _LONGEST_SILENCE_SECONDS
         self._stacks = -1
         # Used only by the thread that runs serve.
         self._members: dict[int, _Member] = {}
@@ -124,7 +124,7 @@ class SharedProcess:
         link = _LinkOfThread(self._link)
         send_log(link, self._redaction)
         self._stacks = send_output(link, self._redaction)
-        self._shorten(messages.Watched(0.0, _LONGEST_SILENCE))
+        self._shorten(messages.Watched(0.0, _LONGEST_SILENCE_SECONDS))
         threading.Thread(target=self._watch_silence, name="watch", daemon=True).start()
         self._lookout.start()
         while True:
@@ -194,7 +194,7 @@ class SharedProcess:
                     self._link.send(messages.HangOver(None))
                 looked, before = now, period
                 self._shortened.wait(period / _LOOKS)
-            if now - given_back >= _GIVES_BACK:
+            if now - given_back >= _GIVES_BACK_SECONDS:
                 give_back()
                 given_back = now
 

@@ -35,7 +35,7 @@ CHAIN: Final = "the chain of transformations and converters"
 logger = logging.getLogger(__name__)
 _LOOKS: Final = 12
 _OF_STOP: Final = 0.5
-_SHORTEST: Final = 0.02
+_SHORTEST_SECONDS: Final = 0.02
 _LONGEST_SECONDS: Final = 5.0
 _FRAMES: Final = 100
 _GROWTH: Final = 2
@@ -122,7 +122,7 @@ class Watch:
         self._limits = limits
         if limits.shortest:
             self._say(messages.Watched(limits.warning, limits.timeout))
-            tick = min(max(limits.shortest / _LOOKS, _SHORTEST), _LONGEST_SECONDS)
+            tick = min(max(limits.shortest / _LOOKS, _SHORTEST_SECONDS), _LONGEST_SECONDS)
             if self._lookout is not None:
                 self._lookout.add(self, tick)
                 return

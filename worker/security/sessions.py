@@ -14,7 +14,7 @@ from worker.security.principals import Principal
 
 __all__ = ["Sessions"]
 
-_MOST: Final = 10_000
+_MOST_SESSIONS: Final = 10_000
 _IDLE_SECONDS: Final = 1800.0
 _LONGEST_SECONDS: Final = 12 * 3600.0
 
@@ -45,7 +45,7 @@ class Sessions:
         now = self._clock()
         with self._one_at_a_time:
             self._sessions[secret] = _Session(principal, still_holds, now + _LONGEST_SECONDS, now + _IDLE_SECONDS)
-            while len(self._sessions) > _MOST:
+            while len(self._sessions) > _MOST_SESSIONS:
                 self._sessions.popitem(last=False)
         return secret
 

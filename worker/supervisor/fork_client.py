@@ -43,8 +43,8 @@ sys.path[:] = path or sys.path
 from worker.supervisor.fork_server import main
 main(descriptor, preload)
 """
-_ANSWERED: Final = 60.0
-_ENDED: Final = 10.0
+_ANSWERED_SECONDS: Final = 60.0
+_ENDED_SECONDS: Final = 10.0
 _DESCRIPTORS: Final = 2
 
 
@@ -160,7 +160,7 @@ class ForkClient:
                 self._socket = None
             if self._process is not None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_ENDED)
+                    self._process.wait(_ENDED_SECONDS)
 
     def _running(self) -> socket.socket:
         if self._process is not None and (status := self._process.poll()) is not None:
@@ -195,7 +195,7 @@ class ForkClient:
 def _pair() -> tuple[socket.socket, socket.socket]:
     """Return the connection between this process and a fork server: this process's end, and the other one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours.settimeout(_ANSWERED)
+    ours.settimeout(_ANSWERED_SECONDS)
     return ours, theirs
 
 

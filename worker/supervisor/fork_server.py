@@ -33,9 +33,9 @@ __all__ = ["LAST_DESCRIPTOR", "MOST_BYTES", "await_children", "main", "prepare"]
 MOST_BYTES: Final = 64 * 1024
 """The maximum length of a request or answer, in bytes."""
 
-_LOOK: Final = 0.02
-_GRACE: Final = 2.0
-_GIVEN_UP: Final = 5.0
+_LOOK_SECONDS: Final = 0.02
+_GRACE_SECONDS: Final = 2.0
+_GIVEN_UP_SECONDS: Final = 5.0
 LAST_DESCRIPTOR: Final = 2**20
 
 
@@ -91,7 +91,7 @@ class _ForkServer:
     def serve(self) -> None:
         with suppress(ConnectionError, EOFError):
             while True:
-                for key, _ in self._selector.select(_LOOK if self._ended else None):
+                for key, _ in self._selector.select(_LOOK_SECONDS if self._ended else None):
                     if key.data is None:
                         self._answer()
                     else:
@@ -149,24 +149,24 @@ class _ForkServer:
     def _bury(self) -> None:
         """End the processes that ended children left behind, and report each child once nothing of it is left."""
         now = time.monotonic()
-        in_order = all(child.code == 0 and now < child.ended + _GRACE for child in self._ended)
+        in_order = all(child.code == 0 and now < child.ended + _GRACE_SECONDS for child in self._ended)
         known = self._given_up.union(self._living)
         # A process that several connectors share ends with the last of them, or with the worker.
         left = end_orphans(known, signal.SIGTERM if in_order else signal.SIGKILL, spared=SHARED_MARK)
         for child in list(self._ended):
-            if left and now > child.ended + _GIVEN_UP:
+            if left and now > child.ended + _GIVEN_UP_SECONDS:
                 # A process that hangs in the kernel, or runs as another user, must not hold up other reports.
                 self._given_up.update(left)
-            if not left or now > child.ended + _GIVEN_UP:
+            if not left or now > child.ended + _GIVEN_UP_SECONDS:
                 self._ended.remove(child)
                 with suppress(BrokenPipeError):
                     os.write(child.status, str(child.code).encode())
                 os.close(child.status)
 
     def _kill_all(self) -> None:
-        deadline = time.monotonic() + _GIVEN_UP
+        deadline = time.monotonic() + _GIVEN_UP_SECONDS
         while end_orphans((), signal.SIGKILL) and time.monotonic() < deadline:
-            time.sleep(_LOOK)
+            time.sleep(_LOOK_SECONDS)
         os._exit(0)
 
 

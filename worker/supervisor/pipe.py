@@ -22,7 +22,7 @@ from worker.messages.messages import Command, Failed, Report, decode, encode
 __all__ = ["ChildDescriptors", "Listener", "WorkerEnd"]
 
 _LENGTH: Final = struct.Struct("!i")
-_CHUNK: Final = 64 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -76,7 +76,7 @@ class WorkerEnd:
         """Send as many of the waiting bytes as the pipe takes."""
         while self._outgoing:
             try:
-                sent = os.write(self.fileno(), self._outgoing[:_CHUNK])
+                sent = os.write(self.fileno(), self._outgoing[:_CHUNK_BYTES])
             except BlockingIOError:
                 return
             except OSError:
@@ -93,7 +93,7 @@ class WorkerEnd:
     def drain(self) -> Iterator[Report]:
         """Yield the remaining reports of a child that is gone, after which nothing more is received."""
         # Processes that the child has started may hold the pipe too, and write to it forever.
-        for _ in range(_MOST_BYTES // _CHUNK):
+        for _ in range(_MOST_BYTES // _CHUNK_BYTES):
             if self.closed or not self._read():
                 break
             yield from self._messages()
@@ -109,7 +109,7 @@ class WorkerEnd:
 
     def _read(self) -> bool:
         try:
-            data = os.read(self.fileno(), _CHUNK)
+            data = os.read(self.fileno(), _CHUNK_BYTES)
         except BlockingIOError:
             return False
         except OSError:

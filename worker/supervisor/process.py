@@ -50,7 +50,7 @@ LeasedMain = Callable[[Connection, str | None], None]
 LOST_PLACE: Final = "ended because its worker had lost its place in the cluster"
 """How a process ends whose worker is no longer a member of its cluster."""
 
-_REAPED: Final = 5.0
+_REAPED_SECONDS: Final = 5.0
 _OUT_OF: Final = "Is the machine out of memory, or at its limit of processes or of open files (ulimit -n)?"
 _NO_SLUICE: Final = (
     "Its interpreter is {0}; see its messages in the worker's standard error. It has to exist and to have Sluice with "
@@ -220,7 +220,7 @@ class _Process(Piped):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     def join(self) -> str:
-        deadline = time.monotonic() + _REAPED
+        deadline = time.monotonic() + _REAPED_SECONDS
         while not self.has_ended() and (left := deadline - time.monotonic()) > 0:
             _is_readable(self.sentinel, left)
         if self._status is None and self._pidfd is not None:
@@ -393,7 +393,7 @@ class _Thread(Piped):
             pipe.shutdown(socket.SHUT_RDWR)
 
     def join(self) -> str:
-        self._thread.join(timeout=_REAPED)
+        self._thread.join(timeout=_REAPED_SECONDS)
         self.pipe.close()
         return "ended without having said why"
 
@@ -431,7 +431,7 @@ class ThreadLauncher:
 
 MEMORY_LIMIT: Final = "process.memory.max.bytes"
 """The config key of the limit."""
-_INTERVAL: Final = 1.0
+_INTERVAL_SECONDS: Final = 1.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _RESIDENT: Final = 1
 
@@ -447,7 +447,7 @@ class MemoryLimit:
     @property
     def next_look(self) -> float | None:
         """When to check again; ``None`` without a limit."""
-        return self._looked + _INTERVAL if self.limit else None
+        return self._looked + _INTERVAL_SECONDS if self.limit else None
 
     def exceeded(self, processes: Iterable[int]) -> Iterator[tuple[int, int]]:
         """If a check is due, yield the processes that exceed the limit, each with its bytes."""

@@ -25,7 +25,7 @@ __all__ = ["BoundedSink", "GoesBackError"]
 logger = logging.getLogger(__name__)
 _RETRY: Final = 1.0
 _STEP: Final = 0.5
-_PATIENCE: Final = 60.0
+_PATIENCE_SECONDS: Final = 60.0
 
 
 class GoesBackError(RetriableError):
@@ -54,7 +54,7 @@ class BoundedSink:
         settled: Collection[TopicPartition] = (),
         *,
         interval: float = 60.0,
-        patience: float = _PATIENCE,
+        patience: float = _PATIENCE_SECONDS,
     ) -> None:
         self._task = task
         self._context = context

@@ -22,6 +22,7 @@ from connect.data import (
 )
 from connect.errors import DataError
 from connect.internals.chain.converters import Converters
+from connect.internals.chain.frames import framed, framed_column, unframed, written
 from connect.internals.chain.raw_records import ConsumedBatch, RawHeaders, RawRecord
 from connect.internals.chain.steps import Steps
 from connect.internals.chain.tolerance import Failure, Stage, StageError, Tolerance
@@ -50,7 +51,8 @@ class SinkChain:
     def decode(self, batch: ConsumedBatch, index: int) -> SinkRecord:
         """Convert one record of a batch; raise :class:`StageError` if a converter fails."""
         attempt, converters, topic = self._tolerance.attempt, self._converters, batch.topic
-        data = batch.keys[index], batch.values[index]
+        raw = batch.headers[index]
+        data = framed(converters.key, batch.keys[index], raw), framed(converters.value, batch.values[index], raw)
         key: SchemaAndValue = attempt(
             Stage.KEY_CONVERTER, class_name(converters.key), lambda: converters.key.to_connect(topic, data[0])
         )
@@ -59,7 +61,7 @@ class SinkChain:
             class_name(converters.value),
             lambda: converters.value.to_connect(topic, data[1]),
         )
-        headers, raw = NO_HEADERS, batch.headers[index]
+        headers = NO_HEADERS
         if raw:
             name = class_name(converters.header)
             headers = attempt(Stage.HEADER_CONVERTER, name, lambda: self._headers(topic, raw))
@@ -91,20 +93,30 @@ class SinkChain:
         Raises what the converters raise.
         """
         topic, convert = record.topic, self._converters.header.from_connect_header
+        own, of_value = self._converters.key, self._converters.value
+        headers: RawHeaders | None = [
+            (header.key, convert(topic, header.key, header.schema, header.value)) for header in record.headers
+        ]
+        key, headers = unframed(own, written(own, topic, headers, record.key_schema, record.key), headers)
+        data = written(of_value, topic, headers, record.value_schema, record.value)
+        value, headers = unframed(of_value, data, headers)
         return RawRecord(
             record.original_topic,
             record.original_partition,
             record.original_offset,
             record.timestamp,
             record.timestamp_type.value,
-            self._converters.key.from_connect(topic, record.key_schema, record.key),
-            self._converters.value.from_connect(topic, record.value_schema, record.value),
-            [(header.key, convert(topic, header.key, header.schema, header.value)) for header in record.headers],
+            key,
+            value,
+            headers or (),
         )
 
     def _decode(self, batch: ConsumedBatch) -> Iterator[SinkBatch]:
-        keys = _decode_column(self._converters.key, batch.topic, batch.keys)
-        values = _decode_column(self._converters.value, batch.topic, batch.values)
+        own, of_value = self._converters.key, self._converters.value
+        keys = _decode_column(own, batch.topic, framed_column(own.reads_frame_from, batch.keys, batch.headers))
+        values = _decode_column(
+            of_value, batch.topic, framed_column(of_value.reads_frame_from, batch.values, batch.headers)
+        )
         headers = self._decode_headers(batch.topic, batch.headers)
         for start, stop, key, value in aligned(keys, values):
             yield SinkBatch(

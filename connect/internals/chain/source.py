@@ -9,6 +9,7 @@ from typing import Any
 from connect.converter import Converter
 from connect.data import BytesHeaders, Column, Constant, Headers, SourceBatch, SourceRecord, ValueColumn
 from connect.internals.chain.converters import Converters
+from connect.internals.chain.frames import unframed, unframed_column, written
 from connect.internals.chain.raw_records import EncodedBatch, RawHeaders
 from connect.internals.chain.steps import Steps
 from connect.internals.chain.tolerance import Failure, Stage, StageError, Tolerance
@@ -45,13 +46,15 @@ class SourceChain:
         key = attempt(
             Stage.KEY_CONVERTER,
             class_name(converters.key),
-            lambda: converters.key.from_connect(topic, record.key_schema, record.key),
+            lambda: written(converters.key, topic, headers, record.key_schema, record.key),
         )
         value = attempt(
             Stage.VALUE_CONVERTER,
             class_name(converters.value),
-            lambda: converters.value.from_connect(topic, record.value_schema, record.value),
+            lambda: written(converters.value, topic, headers, record.value_schema, record.value),
         )
+        key, headers = unframed(converters.key, key, headers)
+        value, headers = unframed(converters.value, value, headers)
         return key, value, headers
 
     def close(self) -> None:
@@ -60,15 +63,13 @@ class SourceChain:
         self._converters.close()
 
     def _encode(self, batch: SourceBatch) -> EncodedBatch:
-        converters = self._converters
+        converters, headers = self._converters, self._encode_headers(batch.topic, batch.headers)
+        keys = _encode_column(converters.key, batch.topic, batch.key, headers)
+        values = _encode_column(converters.value, batch.topic, batch.value, headers)
+        keys, headers = unframed_column(converters.key, keys, headers)
+        values, headers = unframed_column(converters.value, values, headers)
         return EncodedBatch(
-            batch.topic,
-            _encode_column(converters.key, batch.topic, batch.key),
-            _encode_column(converters.value, batch.topic, batch.value),
-            batch.partitions,
-            batch.timestamps,
-            self._encode_headers(batch.topic, batch.headers),
-            batch.source_offsets,
+            batch.topic, keys, values, batch.partitions, batch.timestamps, headers, batch.source_offsets
         )
 
     def _encode_headers(self, topic: str, headers: Sequence[Headers]) -> Sequence[RawHeaders | None]:
@@ -111,8 +112,13 @@ def by_source_partition(batch: SourceBatch) -> Iterator[SourceBatch]:
         start = stop
 
 
-def _encode_column(converter: Converter[Any], topic: str, column: Column) -> Sequence[bytes | None]:
+def _encode_column(
+    converter: Converter[Any], topic: str, column: Column, headers: Sequence[RawHeaders | None]
+) -> Sequence[bytes | None]:
     """Convert a column to bytes; if all values are the same, such as absent keys, only one is converted."""
+    if converter.reads_headers:
+        schema = column.schema
+        return [written(converter, topic, row, schema, value) for row, value in zip(headers, column, strict=True)]
     if isinstance(column, ValueColumn) and isinstance(column.values(), Constant) and len(column) > 1:
         return Constant(converter.from_connect_column(topic, column.slice(0, 1))[0], len(column))
     return converter.from_connect_column(topic, column)

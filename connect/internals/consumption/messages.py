@@ -41,18 +41,19 @@ _TYPES: Final[Mapping[int, TimestampType]] = {
 class Fetching:
     """Fetches messages from a consumer in batches, without waiting for full ones."""
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: Consumer, moment: float = _MOMENT) -> None:
         self._consumer = consumer
+        self._moment = moment
         self._many_come = False
 
     def fetch(self, most: int, seconds: float) -> list[Message]:
         """Wait for the first message. While many arrive, wait a moment longer for more."""
         if self._many_come:
-            found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
+            found: list[Message] = self._consumer.consume(most, timeout=min(seconds, self._moment))
             self._many_come = len(found) >= _MANY
-            if found or seconds <= _MOMENT:
+            if found or seconds <= self._moment:
                 return found
-            seconds -= _MOMENT
+            seconds -= self._moment
         # Not poll: while that waits, it wakes up five times a second.
         first: list[Message] = self._consumer.consume(1, timeout=seconds)
         if not first:

@@ -21,7 +21,7 @@ __all__ = ["RangeEnds", "RangeReader", "RangesGoneError", "RangesStalledError"]
 
 logger = logging.getLogger(__name__)
 _POLL: Final = 0.5
-_PATIENCE: Final = 60.0
+_PATIENCE_SECONDS: Final = 60.0
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 """The target size of a batch: records are in memory several times while they become rows."""
 _FEW: Final = 100
@@ -100,7 +100,7 @@ class RangeReader:
         settings: Mapping[str, str | int | bool],
         ranges: Sequence[OffsetRange],
         most: int,
-        patience: float = _PATIENCE,
+        patience: float = _PATIENCE_SECONDS,
     ) -> None:
         self.go_on(ranges)
         self._most = most

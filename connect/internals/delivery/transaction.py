@@ -40,7 +40,7 @@ _TIMED_OUT: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT,
 _PASSING: Final = frozenset(
     (KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE, KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
 )
-_PAUSE: Final = 0.05
+_PAUSE_SECONDS: Final = 0.05
 _FAILURES: Final = (KafkaException, SystemError)
 """What calls of a producer raise: a ``SystemError`` if a callback runs while it tells of a fatal error."""
 
@@ -170,7 +170,7 @@ class Transaction:
                 cause = _cause(error)
                 if cause is None or not cause.retriable():
                     raise self.failed(error) from error
-                self._producer.poll(_PAUSE)
+                self._producer.poll(_PAUSE_SECONDS)
             else:
                 return
 

@@ -16,7 +16,7 @@ from connect.internals.java.date_text import milliseconds_of
 __all__ = ["hash_code"]
 
 _MASK: Final = 0xFFFF_FFFF
-_MOST: Final = 0x7FFF_FFFF
+_LARGEST_INTEGER: Final = 0x7FFF_FFFF
 _DAY_MS: Final = 86_400_000
 
 
@@ -106,4 +106,4 @@ def _folded(number: int) -> int:
 
 def _int32(number: int) -> int:
     bits = number & _MASK
-    return bits - (1 << 32) if bits > _MOST else bits
+    return bits - (1 << 32) if bits > _LARGEST_INTEGER else bits

@@ -29,7 +29,7 @@ _AT_ONCE: Final = 8
 _TRIES: Final = 3
 _PAUSE_SECONDS: Final = 0.5
 _TIMEOUTS: Final = (15.0, 60.0)
-_CHUNK: Final = 1 << 16
+_CHUNK_BYTES: Final = 1 << 16
 _REPORT_SECONDS: Final = 5.0
 _SERVER_ERRORS: Final = 500
 _PASSING: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
@@ -94,7 +94,7 @@ def _copy(url: str, repository: Repository, path: Path, given_up: Event) -> None
         session.mount("https://", _TrustOfPython())
         with session.get(url, auth=repository.auth, stream=True, timeout=_TIMEOUTS) as answer:
             answer.raise_for_status()
-            for part in answer.iter_content(_CHUNK):
+            for part in answer.iter_content(_CHUNK_BYTES):
                 if given_up.is_set():
                     return
                 file.write(part)

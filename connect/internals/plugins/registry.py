@@ -51,7 +51,7 @@ _NOT_HERE: Final = (
 )
 _FILE: Final = built_in_file().name
 _KEPT: Final = 1024
-_SETTLED: Final = 5.0
+_SETTLED_SECONDS: Final = 5.0
 """After so many seconds without a change, an installer has left a folder."""
 
 
@@ -274,7 +274,7 @@ def _packages_of_plugins() -> Sequence[importlib.metadata.EntryPoint]:
     a moment later: what is found until then is not kept.
     """
     places = tuple((place, _changed_at(place)) for place in sys.path)
-    if time.time() - max((changed for _, changed in places), default=0.0) < _SETTLED:
+    if time.time() - max((changed for _, changed in places), default=0.0) < _SETTLED_SECONDS:
         return _search(())
     return _kept_search(places)
 

@@ -69,17 +69,23 @@ class _UnsupportedError(Exception):
 
 
 def column_decoder(
-    writer: AvroSchema, reader: AvroSchema, schema: Schema, config: AvroDataConfig, decode: Decode
+    writer: AvroSchema,
+    reader: AvroSchema,
+    schema: Schema,
+    config: AvroDataConfig,
+    decode: Decode,
+    header: int = HEADER,
 ) -> ColumnDecoder:
     """Compile the decoder for messages written in ``writer`` and read as ``reader``.
 
-    ``schema`` is the Connect schema of ``reader``, and ``decode`` the decoder by row for the same schemas.
+    ``schema`` is the Connect schema of ``reader``, and ``decode`` the decoder by row for the same schemas
+    and the same size of headers.
     """
     try:
         root = _Compiler(writer, config).root(writer, reader, schema)
     except (_UnsupportedError, SchemaError):
         root = None
-    return ColumnDecoder(root, schema, decode, HEADER)
+    return ColumnDecoder(root, schema, decode, header)
 
 
 class _Compiler:

@@ -23,7 +23,7 @@ from connect.kits.avro.source import DEEPEST, Source, choose
 from connect.kits.avro.structure import Structure, check_depth
 from connect.kits.avro.to_connect import only_branch
 from connect.kits.avro.wire_format import MalformedError
-from connect.kits.schema_frame import HEADER
+from connect.kits.schema_frame import HEADER, frame_size, key_of
 
 __all__ = ["Decode", "DecodeBlock", "block_decoder", "decoder"]
 
@@ -41,16 +41,18 @@ _WRAPS: Final = {Type.INT8: (0x80, 0xFF), Type.INT16: (0x8000, 0xFFFF)}
 _FOREIGN: Final = (ArithmeticError, LookupError, TypeError, ValueError, struct.error)
 
 
-def decoder(writer: AvroSchema, reader: AvroSchema, schema: Schema | None, config: AvroDataConfig) -> Decode:
+def decoder(
+    writer: AvroSchema, reader: AvroSchema, schema: Schema | None, config: AvroDataConfig, header: int = HEADER
+) -> Decode:
     """Compile the decoder for messages written in the Avro schema ``writer`` and read as ``reader``.
 
-    ``schema`` is the Connect schema of ``reader``. Raises :class:`~connect.errors.SchemaError` if data written with
-    ``writer`` cannot be read as ``reader``.
+    ``schema`` is the Connect schema of ``reader``, and ``header`` the size of the messages' headers. Raises
+    :class:`~connect.errors.SchemaError` if data written with ``writer`` cannot be read as ``reader``.
     """
     if schema is None and not is_schemaless(writer):
         raise SchemaError(f"A value written in {writer.full_name} cannot be read as one without a schema.")
     check_depth(writer)
-    read = _Compiler(writer, config).compiled(writer, reader, schema)
+    read = _Compiler(writer, config).compiled(writer, reader, schema, header)
 
     def decode(messages: Sequence[bytes]) -> list[Any]:
         values: list[Any] = []
@@ -94,9 +96,10 @@ def block_decoder(avro: AvroSchema, schema: Schema, config: AvroDataConfig) -> D
 
 
 def _refusal(message: bytes, reason: str) -> DataError:
-    size = max(len(message) - HEADER, 0)
-    number = int.from_bytes(message[1:HEADER], "big", signed=True)
-    return DataError(f"The {size} bytes of the message are no value of the Avro schema with id {number}: {reason}.")
+    size = max(len(message) - frame_size(message), 0)
+    return DataError(
+        f"The {size} bytes of the message are no value of the Avro schema with {key_of(message)}: {reason}."
+    )
 
 
 class _Compiler:
@@ -119,10 +122,12 @@ class _Compiler:
         self._empty: dict[int, str] = {}
         self._is_reckoned = False
 
-    def compiled(self, writer: AvroSchema, reader: AvroSchema, schema: Schema | None) -> Callable[..., Any]:
+    def compiled(
+        self, writer: AvroSchema, reader: AvroSchema, schema: Schema | None, header: int
+    ) -> Callable[..., Any]:
         source = self._source
         with source.function("read(messages, append)"), source.block("for d in messages"):
-            source.line(f"n = len(d); i = {HEADER}")
+            source.line(f"n = len(d); i = {header}")
             with self._reading.message():
                 if writer.kind == "bytes" and reader.kind == "bytes":
                     # Java omits the length of bytes that make up the whole value, so the rest of the message is the

@@ -28,7 +28,7 @@ _NONE: Final = 0
 """The generation of an object that does not exist."""
 _THREADS: Final = 16
 _CONNECTIONS: Final = 32
-_CHUNK: Final = 8 << 20
+_CHUNK_BYTES: Final = 8 << 20
 _SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 
 
@@ -234,7 +234,7 @@ class GoogleObjects:
 
     def writer(self, path: str) -> Any:
         """Return a file that is sent in chunks, and exists once it is closed."""
-        return self._blob(path).open("wb", chunk_size=_CHUNK, ignore_flush=True, retry=self._again)
+        return self._blob(path).open("wb", chunk_size=_CHUNK_BYTES, ignore_flush=True, retry=self._again)
 
     def remove(self, path: str) -> None:
         """Delete an object, if it exists."""

@@ -111,7 +111,7 @@ def client_of(account: S3Account, service: str) -> Any:
         from botocore.config import Config  # noqa: PLC0415
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415
     except ImportError as error:
-        raise ConnectError(f"S3 and SQS need boto3: {how_to_install('s3')}") from error
+        raise ConnectError(f"S3, SQS and Glue need boto3: {how_to_install('s3')}") from error
     proxies = None if account.proxy is None else {"https": account.proxy, "http": account.proxy}
     try:
         session = boto3.Session(

@@ -20,7 +20,7 @@ R = TypeVar("R", bound=Record)
 
 _PURPOSE: Final = "choosing a partition"
 _OF_NO_ROW: Final = frozenset({"t", "m"})
-_MOST: Final = 0x7FFF_FFFF
+_LARGEST_INTEGER: Final = 0x7FFF_FFFF
 
 
 class PartitionRoutingConfig(Config):
@@ -70,9 +70,9 @@ class PartitionRouting(Transformation[PartitionRoutingConfig]):
         hashes = [hash_code(value, schema) for value, schema in found if value is not None]
         if not hashes:
             return record
-        total = sum(hashes) & _MOST
+        total = sum(hashes) & _LARGEST_INTEGER
         new = copy_of(record)
-        new.partition = (0 if total == _MOST else total) % self.config.partition_topic_num
+        new.partition = (0 if total == _LARGEST_INTEGER else total) % self.config.partition_topic_num
         return new
 
 

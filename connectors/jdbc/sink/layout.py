@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from connect.data import Schema, SinkBatch, StructColumn, Type
+from connect.data import Schema, SinkBatch, Type
 from connect.errors import DataError
 from connectors.jdbc.sink.config import JdbcSinkConfig, KeyMode, NestedValues
 from connectors.jdbc.sink.conversions import json_schema, json_writer, precise_reader, precise_schema
@@ -204,11 +204,7 @@ def _field_reader(path: tuple[str, ...]) -> Read:
     first, *rest = path
 
     def read(batch: SinkBatch) -> Sequence[Any]:
-        column = batch.value
-        if isinstance(column, StructColumn) and first in column.fields:
-            values: Sequence[Any] = column.fields[first]
-        else:
-            values = _members(column.values(), first)
+        values = batch.value.members(first)
         for name in rest:
             values = [None if value is None else value.get(name) for value in values]
         return values
@@ -217,14 +213,7 @@ def _field_reader(path: tuple[str, ...]) -> Read:
 
 
 def _key_reader(name: str) -> Read:
-    return lambda batch: _members(batch.key.values(), name)
-
-
-def _members(structs: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
-    try:
-        return [struct[name] for struct in structs]
-    except KeyError:
-        return [struct.get(name) for struct in structs]
+    return lambda batch: batch.key.members(name)
 
 
 def _with_default(read: Read, schema: Schema | None) -> Read:

@@ -140,12 +140,11 @@ class RowMaker:
 
     def _runs(self, batch: SinkBatch) -> list[tuple[SinkBatch, bool]]:
         """Split a batch into runs of records that are all written, or all deleted."""
-        values = batch.value
         if batch.value_schema is not None and not batch.value_schema.optional:
             return [(batch, False)]
-        empty = [value is None for value in values]
-        if not any(empty):
+        if not batch.value.has_nulls():
             return [(batch, False)]
+        empty = [value is None for value in batch.value]
         if all(empty):
             return [(batch, True)]
         edges = [0, *(place for place in range(1, len(empty)) if empty[place] != empty[place - 1]), len(empty)]

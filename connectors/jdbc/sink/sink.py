@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["JdbcSinkConnector", "JdbcSinkTask"]
 
 _log = logging.getLogger(__name__)
-_LINGER: Final = 0.1
+_LINGER_SECONDS: Final = 0.1
 """How long records wait for more of them, to be written in one transaction."""
 
 
@@ -99,7 +99,7 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
             self._held_since = now
         self._held.append(records)
         self._count += len(records)
-        left = _LINGER - (now - self._held_since)
+        left = _LINGER_SECONDS - (now - self._held_since)
         if self._count < self.config.batch_size and left > 0:
             self.context.timeout(left)
             return

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 __all__ = ["HandedOut"]
 
-_MOST: Final = 250_000
+_MOST_ROWS: Final = 250_000
 """Rows remembered at most, in some 50 MB."""
 
 
 class HandedOut:
     """Remembers rows by their hashes, each as often as it was handed out."""
 
-    def __init__(self, most: int = _MOST) -> None:
+    def __init__(self, most: int = _MOST_ROWS) -> None:
         self._most = most
         self._counts: dict[int, int] = {}
         self._left: dict[int, int] = {}

@@ -19,8 +19,8 @@ __all__ = ["TableMonitor"]
 
 logger = logging.getLogger(__name__)
 
-_JOIN: Final = 5.0
-_RETRY: Final = 1.0
+_JOIN_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 1.0
 
 
 class TableMonitor:
@@ -50,7 +50,7 @@ class TableMonitor:
         """End the thread; one that waits for the database ends with its process."""
         self._stopped.set()
         if self._thread.ident is not None:
-            self._thread.join(_JOIN)
+            self._thread.join(_JOIN_SECONDS)
 
     def sizes(self, seconds: float) -> Mapping[TableId, int]:
         """Wait for the list of tables, and return it with their sizes; empty if it is not known in time."""
@@ -66,7 +66,7 @@ class TableMonitor:
         try:
             while not self._stopped.is_set():
                 known = self._look(database)
-                self._stopped.wait(self._config.table_poll_interval_ms / 1000 if known else _RETRY)
+                self._stopped.wait(self._config.table_poll_interval_ms / 1000 if known else _RETRY_SECONDS)
         finally:
             database.dispose()
 

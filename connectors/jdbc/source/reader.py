@@ -38,7 +38,7 @@ __all__ = ["Polled", "TableReader", "UnreadableRows", "incrementing_column"]
 
 logger = logging.getLogger(__name__)
 
-_RECHECK: Final = 0.1
+_RECHECK_SECONDS: Final = 0.1
 _MARGIN_MS: Final = 250
 """A transaction has the time of its beginning a moment before others can see that it is under way."""
 _NEWEST: Final = -1
@@ -272,7 +272,7 @@ class TableReader:
             over = dialect.are_over(connection, each.transactions)
             connection.commit()
             if not over:
-                self.due = time.monotonic() + _RECHECK
+                self.due = time.monotonic() + _RECHECK_SECONDS
                 return
         statement, parameters = each.criteria.statement(each.select, each.bounds, self._config.query_suffix)
         self._cursor = cursor = self._executed(statement, parameters)

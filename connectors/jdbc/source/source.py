@@ -23,8 +23,8 @@ from connectors.jdbc.source.tables import shares
 
 __all__ = ["JdbcSourceConnector", "JdbcSourceTask"]
 
-_LONGEST_WAIT: Final = 1.0
-_RETRY: Final = 1.0
+_LONGEST_WAIT_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
 
 
 class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
@@ -62,7 +62,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
         wait = 1.0 if reader is None else reader.due - time.monotonic()
         if reader is None or (not reader.is_reading and wait > 0):
             self._drained = self._rounds > 0 or not self._readers
-            self.context.wait(min(wait, _LONGEST_WAIT))
+            self.context.wait(min(wait, _LONGEST_WAIT_SECONDS))
             return None
         polled = self._polled(reader)
         if not reader.is_reading:
@@ -111,7 +111,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             reader.failures += 1
             if 0 <= self.config.query_retry_attempts < reader.failures:
                 raise ConnectError(f"{error} (retried query.retry.attempts={reader.failures - 1} times)") from error
-            raise RetriableError(str(error), retry_after=_RETRY) from error
+            raise RetriableError(str(error), retry_after=_RETRY_SECONDS) from error
         except ConnectError:
             self._begin_again()
             raise

@@ -16,7 +16,7 @@ from connectors.mirror.source_offsets import CHECKPOINT_MEMBERS, check_own_offse
 
 __all__ = ["MirrorCheckpointConnector"]
 
-_PATIENCE: Final = 5.0
+_PATIENCE_SECONDS: Final = 5.0
 
 
 class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
@@ -38,7 +38,7 @@ class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         """Divide the known groups among tasks; there are none before the source has answered."""
-        groups = self._monitor.groups(_PATIENCE) if self._monitor is not None else ()
+        groups = self._monitor.groups(_PATIENCE_SECONDS) if self._monitor is not None else ()
         self._shares = group_shares(groups, max_tasks, self._shares)
         return [
             {

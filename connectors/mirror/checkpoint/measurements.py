@@ -13,7 +13,7 @@ from connectors.mirror.source.measurements import Recent
 
 __all__ = ["CheckpointLatencies", "FailoverMeasurements"]
 
-_MOST: Final = 200
+_MOST_SHOWN: Final = 200
 """Most groups of a task that are reported, or partitions of groups: those with the greatest numbers."""
 
 _AGAIN: Final = "Most records that the group would read again if it failed over now."
@@ -34,7 +34,7 @@ class FailoverMeasurements:
 
     def measurements(self) -> Iterator[Measurement]:
         """Yield the measurements of the groups that would read the most records again."""
-        for group in nlargest(_MOST, self._found, key=self._found.__getitem__):
+        for group in nlargest(_MOST_SHOWN, self._found, key=self._found.__getitem__):
             again, unknown = self._found[group]
             labels = (*self._labels, ("group", group))
             yield Measurement("mirror_failover_read_again", again, _AGAIN, labels)
@@ -72,7 +72,7 @@ class CheckpointLatencies:
 
     def measurements(self, now: float) -> Iterator[Measurement]:
         """Yield the measurements of the partitions whose last checkpoint took longest."""
-        for place in nlargest(_MOST, self._found, key=lambda each: self._found[each].last):
+        for place in nlargest(_MOST_SHOWN, self._found, key=lambda each: self._found[each].last):
             kept = self._found[place]
             own = ("group", place.group), ("topic", place.topic), ("partition", str(place.partition))
             labels = (*self._labels, *own)

@@ -22,8 +22,8 @@ __all__ = ["GroupMonitor", "translated_text"]
 
 logger = logging.getLogger(__name__)
 
-_JOIN: Final = 5.0
-_RETRY: Final = 1.0
+_JOIN_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 1.0
 _REPLICAS: Final = "checkpoints.topic.replication.factor"
 
 
@@ -52,7 +52,7 @@ class GroupMonitor:
         self._stopped.set()
         self._answered.set()
         if self._thread.ident is not None:
-            self._thread.join(_JOIN)
+            self._thread.join(_JOIN_SECONDS)
 
     def groups(self, seconds: float) -> Sequence[str]:
         """Return the groups, or none if they are not known within ``seconds``."""
@@ -67,7 +67,7 @@ class GroupMonitor:
             while not self._stopped.is_set():
                 self._look(clients, groups)
                 if self._groups is None:
-                    self._stopped.wait(_RETRY)
+                    self._stopped.wait(_RETRY_SECONDS)
                 elif self._config.refresh_groups_enabled:
                     self._stopped.wait(self._config.refresh_groups_interval_seconds)
                 else:

@@ -150,7 +150,7 @@ class Gaps:
         )
 
 
-_LOOK_AGAIN: Final = 0.5
+_LOOK_AGAIN_SECONDS: Final = 0.5
 
 
 class Renewals:
@@ -178,7 +178,7 @@ class Renewals:
         """Return the partitions whose offset has been reset. Call it at every poll: it asks at most twice a second."""
         if not self._waiting or time.monotonic() < self._look_at:
             return []
-        self._look_at = time.monotonic() + _LOOK_AGAIN
+        self._look_at = time.monotonic() + _LOOK_AGAIN_SECONDS
         waiting = sorted(self._waiting)
         stored = self._offsets.offsets([source_partition(self._alias, each) for each in waiting])
         return [each for each, offset in zip(waiting, stored, strict=True) if offset == source_offset(RESET)]

@@ -14,8 +14,8 @@ from connect.measurement import Measurement
 
 __all__ = ["MirrorMeasurements", "Position", "Recent"]
 
-_WINDOW: Final = 30.0
-_MOST: Final = 200
+_WINDOW_SECONDS: Final = 30.0
+_MOST_PARTITIONS: Final = 200
 """Most partitions of a task that are reported: those with the largest lag."""
 
 _OF_CLIENT: Final = {
@@ -69,9 +69,9 @@ class Recent:
             yield from (("min", known.least), ("max", known.most), ("avg", known.total / known.count))
 
     def _turn(self, now: float) -> None:
-        if now - self._began >= 2 * _WINDOW:
-            self._last, self._now, self._before, self._began = _Sum(), _Sum(), now - _WINDOW, now
-        elif now - self._began >= _WINDOW:
+        if now - self._began >= 2 * _WINDOW_SECONDS:
+            self._last, self._now, self._before, self._began = _Sum(), _Sum(), now - _WINDOW_SECONDS, now
+        elif now - self._began >= _WINDOW_SECONDS:
             self._last, self._now = self._now, _Sum()
             self._before, self._began = self._began, now
 
@@ -160,7 +160,7 @@ class MirrorMeasurements:
     ) -> Iterator[Measurement]:
         """Yield the measurements of the partitions with the largest lag."""
         lags = {partition: self._lag(partition, place, now) for partition, place in places.items()}
-        for partition in nlargest(_MOST, lags, key=lambda each: lags[each]):
+        for partition in nlargest(_MOST_PARTITIONS, lags, key=lambda each: lags[each]):
             labels = (
                 *self._labels,
                 ("topic", self._names.get(partition.topic, partition.topic)),

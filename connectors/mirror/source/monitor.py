@@ -34,18 +34,18 @@ T = TypeVar("T")
 Ids: TypeAlias = tuple[UUID | None, UUID | None]
 """The ids of a topic at the source and at the target."""
 
-_JOIN: Final = 5.0
-_RETRY: Final = 2.0
+_JOIN_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 2.0
 _NEW_SECONDS: Final = 3.0
 """How long to wait for the ids of new topics; old brokers have none."""
-_NEW_LOOK: Final = 0.1
+_NEW_LOOK_SECONDS: Final = 0.1
 _NO_TOPIC: Final = (
     "No selected topic exists at both clusters; the source waits until one does. Create one at the source cluster, "
     "correct the keys topics and topics.exclude, or see the log if one cannot be created at the target."
 )
 _ANY_TOPIC: Final = "topic"
 _NO_IDS: Final[Ids] = (None, None)
-_PATIENCE: Final = 10.0
+_PATIENCE_SECONDS: Final = 10.0
 """Seconds for a first look. A cluster that is unreachable is asked again soon, not waited for longer."""
 
 
@@ -88,7 +88,7 @@ class TopicMonitor:
         """Stop the thread; one that waits for a cluster ends with its process."""
         self._stopped.set()
         if self._thread.ident is not None:
-            self._thread.join(_JOIN)
+            self._thread.join(_JOIN_SECONDS)
 
     def partitions(self, seconds: float) -> Sequence[TopicPartition]:
         """Return the partitions to mirror, or none if they are not known within ``seconds``."""
@@ -134,7 +134,7 @@ class TopicMonitor:
         except RetriableError as error:
             self._tell_away(f"{error}")
             self._answered.set()
-            job.due = time.monotonic() + (min(_RETRY, job.interval) if job.interval > 0 else _RETRY)
+            job.due = time.monotonic() + (min(_RETRY_SECONDS, job.interval) if job.interval > 0 else _RETRY_SECONDS)
         else:
             job.due = time.monotonic() + job.interval if job.interval > 0 else float("inf")
 
@@ -150,7 +150,7 @@ class TopicMonitor:
         alias, chosen = config.source_cluster_alias, config_property_filter(props)
         grace = config.mirror_topic_deletion_grace_ms / 1000
         deletions = Deletions(grace) if self._deletes else None
-        notes = DeletionNotes(config, min(seconds, _PATIENCE), self._go_on) if self._deletes else None
+        notes = DeletionNotes(config, min(seconds, _PATIENCE_SECONDS), self._go_on) if self._deletes else None
         upkeep = TopicUpkeep(source, target, selection, alias, chosen, config.replication_factor, deletions, notes)
         self._source_away = upkeep.source_is_away
         refresh = config.refresh_topics_interval_seconds if config.refresh_topics_enabled else 0
@@ -198,7 +198,7 @@ class TopicMonitor:
             except RetriableError as error:
                 self._tell_away(f"{error}")
                 self._answered.set()
-                self._stopped.wait(_RETRY)
+                self._stopped.wait(_RETRY_SECONDS)
         return None
 
     def _go_on(self, seconds: float) -> bool:
@@ -207,7 +207,7 @@ class TopicMonitor:
     def _topics(self, admins: dict[Cluster, AdminClient], cluster: Cluster, seconds: float) -> ClusterTopics:
         config = self._config
         alias = config.source_cluster_alias if cluster is Cluster.SOURCE else config.target_cluster_alias
-        return ClusterTopics(admins[cluster], alias, min(seconds, _PATIENCE))
+        return ClusterTopics(admins[cluster], alias, min(seconds, _PATIENCE_SECONDS))
 
     def _of_syncs(self) -> tuple[str, str]:
         policy, alias = replication_policy(self._config.originals), self._config.alias_in_syncs
@@ -243,7 +243,7 @@ class TopicMonitor:
         while True:
             ids = upkeep.ids(found)
             settled = all(topic in self._ids or None not in both for topic, both in ids.items())
-            if settled or time.monotonic() > deadline or self._stopped.wait(_NEW_LOOK):
+            if settled or time.monotonic() > deadline or self._stopped.wait(_NEW_LOOK_SECONDS):
                 before = {topic: self._ids.get(topic, _NO_IDS) for topic in ids}
                 return {
                     topic: (source or before[topic][0], target or before[topic][1])

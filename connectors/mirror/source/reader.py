@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as Place
 
 from connect.data import TopicPartition
 from connect.errors import RetriableError
+from connect.internals.consumption.messages import Fetching
 from connectors.mirror.source.batches import Message, by_partition
 from connectors.mirror.source.gaps import Gap, Reason
 from connectors.mirror.source.measurements import Position
@@ -55,9 +56,8 @@ Read = tuple[TopicPartition, list[Message]]
 # Taken as a function, because `map` calls it on many messages in half the time of a loop.
 _error: Final[Callable[[Any], KafkaError | None]] = ClientMessage.error
 
-_MOMENT: Final = 0.02
-_MANY: Final = 100
-_TIMEOUT: Final = 10.0
+_MOMENT_SECONDS: Final = 0.02
+_TIMEOUT_SECONDS: Final = 10.0
 
 
 class SourceReader:
@@ -73,7 +73,7 @@ class SourceReader:
         self._meet = meet
         self._next: dict[TopicPartition, int] = {}
         self._only: TopicPartition | None = None
-        self._many_come = False
+        self._fetching = Fetching(consumer, _MOMENT_SECONDS)
         self._reported: dict[str | None, str] = {}
         self.anew: set[TopicPartition] = set()
         """Partitions whose topic was found to be recreated. They are not read; the caller takes them out."""
@@ -98,7 +98,7 @@ class SourceReader:
             raise RetriableError(f"The source cluster cannot be read at the moment: {error.args[0].str()}") from error
 
     def _read(self, most: int, seconds: float) -> list[Read]:
-        found = self._fetched(most, seconds)
+        found: list[Message] = self._fetching.fetch(most, seconds)
         if any(map(_error, found)):
             for message in found:
                 if (error := message.error()) is not None:
@@ -130,20 +130,6 @@ class SourceReader:
         """Close the consumer."""
         self._consumer.close()
 
-    def _fetched(self, most: int, seconds: float) -> list[Message]:
-        """Wait for the first record and, while many arrive, a moment for more, but not for the full number."""
-        if self._many_come:
-            found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
-            self._many_come = len(found) >= _MANY
-            if found or seconds <= _MOMENT:
-                return found
-        first = self._consumer.poll(seconds)
-        if first is None:
-            return []
-        rest: list[Message] = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
-        self._many_come = len(rest) >= _MANY
-        return [first, *rest]
-
     def _hear(self, message: Message, error: KafkaError) -> None:
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._pass_gap(TopicPartition(message.topic(), message.partition()))
@@ -155,7 +141,7 @@ class SourceReader:
     def _pass_gap(self, partition: TopicPartition) -> None:
         place = Place(*partition)
         try:
-            begin, end = self._consumer.get_watermark_offsets(place, timeout=_TIMEOUT)
+            begin, end = self._consumer.get_watermark_offsets(place, timeout=_TIMEOUT_SECONDS)
         except KafkaException as error:
             # Not raised, so that the other records that were fetched are kept.
             logger.warning(

@@ -51,11 +51,11 @@ __all__ = ["MirrorSourceConnector", "MirrorSourceTask"]
 
 logger = logging.getLogger(__name__)
 
-_FIRST_LOOK: Final = 20.0
-_MOST: Final = 10_000
-_WAIT: Final = 0.1
+_FIRST_LOOK_SECONDS: Final = 20.0
+_MOST_RECORDS: Final = 10_000
+_WAIT_SECONDS: Final = 0.1
 """Longest wait of a poll, in seconds. Acknowledgements that arrive meanwhile are handled between two polls."""
-_JOIN_RETRY: Final = 2.0
+_JOIN_RETRY_SECONDS: Final = 2.0
 _CONSUMER: Final = Role(Cluster.SOURCE, ClientKind.CONSUMER, "replication-consumer")
 
 
@@ -98,8 +98,8 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         self._reader: SourceReader | None = None
         self._journal: OffsetJournal | None = None
         settings = java_settings(config.originals, _CONSUMER)
-        self._most = int(settings.get("max.poll.records", _MOST))
-        self._wait = min(_WAIT, config.consumer_poll_timeout_ms / 1000)
+        self._most = int(settings.get("max.poll.records", _MOST_RECORDS))
+        self._wait = min(_WAIT_SECONDS, config.consumer_poll_timeout_ms / 1000)
         self._at_first = OFFSET_END if settings["auto.offset.reset"] == "latest" else OFFSET_BEGINNING
         from_beginning = self._at_first == OFFSET_BEGINNING
         self._opening = JournalOpening(config, self._policy, self._gaps.meet, from_beginning=from_beginning)
@@ -242,7 +242,7 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
             reader.join(self._starts(self._joining))
         except RetriableError as error:
             logger.warning("%d new partitions cannot be read yet: %s", len(self._joining), error)
-            self._join_at = time.monotonic() + _JOIN_RETRY
+            self._join_at = time.monotonic() + _JOIN_RETRY_SECONDS
         else:
             logger.info("%d new partitions are being read.", len(self._joining))
             self._joining = ()
@@ -276,7 +276,7 @@ class MirrorSourceConnector(SourceConnector[MirrorSourceConfig]):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         if self._monitor is None:
             return []
-        self._shares = partition_shares(self._monitor.partitions(_FIRST_LOOK), max_tasks, self._shares)
+        self._shares = partition_shares(self._monitor.partitions(_FIRST_LOOK_SECONDS), max_tasks, self._shares)
         self._monitor.may_delete(
             topic for topic, count in self._monitor.orphans.items() if self._has_mirrored(topic, count)
         )

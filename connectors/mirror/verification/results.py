@@ -26,7 +26,7 @@ __all__ = ["FollowedVerifications", "Verified", "VerifiedTopic"]
 
 logger = logging.getLogger(__name__)
 
-_MOST: Final = 200
+_MOST_DIFFERENCES: Final = 200
 """Most partitions that are measured: those whose verification is the oldest."""
 _FLUSH_SECONDS: Final = 30.0
 _REPLICAS: Final = "replication.factor"
@@ -160,7 +160,7 @@ class FollowedVerifications:
 
     def measurements(self) -> Iterator[Measurement]:
         """Yield the measurements of the partitions with the oldest verification."""
-        for each in nsmallest(_MOST, self._found.values(), key=lambda found: found.at):
+        for each in nsmallest(_MOST_DIFFERENCES, self._found.values(), key=lambda found: found.at):
             labels = (*self._labels, ("topic", each.topic_there), ("partition", str(each.partition)))
             seconds = each.at / 1000
             yield Measurement("mirror_verified_timestamp_seconds", seconds, "Time of the last verification.", labels)

@@ -22,8 +22,8 @@ Content: TypeAlias = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | 
 STRETCHES: Final = {**READING, "auto.offset.reset": "earliest", "fetch.max.wait.ms": "50"}
 """Settings of the consumer of a :class:`StretchReader`."""
 
-_MOST: Final = 10_000
-_SLICE: Final = 0.1
+_MOST_MESSAGES: Final = 10_000
+_SLICE_SECONDS: Final = 0.1
 _NEAR: Final = 20_000
 """Up to so many records, reading on is faster than seeking."""
 
@@ -111,7 +111,7 @@ class StretchReader:
 
     def _fetched(self) -> bool:
         self._patience.raise_if_stopped()
-        found = self._consumer.consume(_MOST, _SLICE)
+        found = self._consumer.consume(_MOST_MESSAGES, _SLICE_SECONDS)
         self._ahead.extend(found)
         return bool(found)
 

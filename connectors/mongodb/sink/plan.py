@@ -22,7 +22,7 @@ from connectors.mongodb.sink.processors import post_processors
 
 __all__ = ["Plan", "Planned", "Refused", "TopicPlan"]
 
-_LARGEST: Final = 16 * 1024 * 1024
+_LARGEST_BYTES: Final = 16 * 1024 * 1024
 """Bytes of the largest document that MongoDB stores."""
 
 
@@ -124,6 +124,6 @@ def _encoded(operation: Operation) -> RawBSONDocument:
         encode(operation.condition, codec_options=LOSSLESS)
     except (BSONError, ValueError, OverflowError, TypeError, RecursionError) as error:
         raise DataError(f"The document cannot be written as BSON: {error}") from error
-    if len(change) > _LARGEST:
-        raise DataError(f"The document has {len(change)} bytes; MongoDB stores at most {_LARGEST}.")
+    if len(change) > _LARGEST_BYTES:
+        raise DataError(f"The document has {len(change)} bytes; MongoDB stores at most {_LARGEST_BYTES}.")
     return RawBSONDocument(change)

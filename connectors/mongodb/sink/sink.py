@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["MongoSinkConnector", "MongoSinkTask"]
 
 _log = logging.getLogger(__name__)
-_FIRST_WAIT: Final = 0.5
-_LONGEST_WAIT: Final = 30.0
+_FIRST_WAIT_SECONDS: Final = 0.5
+_LONGEST_WAIT_SECONDS: Final = 30.0
 
 
 class MongoSinkTask(SinkTask[MongoSinkConfig]):
@@ -80,7 +80,7 @@ class MongoSinkTask(SinkTask[MongoSinkConfig]):
                 self._write_at_least_once(records)
         except RetriableError as error:
             self._failures += 1
-            wait = min(_FIRST_WAIT * 2 ** (self._failures - 1), _LONGEST_WAIT)
+            wait = min(_FIRST_WAIT_SECONDS * 2 ** (self._failures - 1), _LONGEST_WAIT_SECONDS)
             raise RetriableError(str(error), retry_after=error.retry_after or wait) from error
         self._failures = 0
 

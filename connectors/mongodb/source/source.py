@@ -24,8 +24,8 @@ __all__ = ["MongoSourceConnector", "MongoSourceTask"]
 
 _log = logging.getLogger(__name__)
 _IDLE_SECONDS: Final = 5.0
-_FIRST_WAIT: Final = 0.5
-_LONGEST_WAIT: Final = 30.0
+_FIRST_WAIT_SECONDS: Final = 0.5
+_LONGEST_WAIT_SECONDS: Final = 30.0
 _TEXT: Final = Schema.string()
 _NO_VALUE: Final = Schema.bytes(optional=True)
 _NO_NAMESPACE: Final = 26
@@ -193,7 +193,7 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
         told = failure(error, f"read the changes of {self._watched}")
         if isinstance(told, RetriableError):
             self._failures += 1
-            wait = min(_FIRST_WAIT * 2 ** (self._failures - 1), _LONGEST_WAIT)
+            wait = min(_FIRST_WAIT_SECONDS * 2 ** (self._failures - 1), _LONGEST_WAIT_SECONDS)
             return RetriableError(str(told), retry_after=wait)
         return told or error
 

@@ -27,7 +27,7 @@ SHIPPED_VARIABLE: Final = "SLUICE_SHIPPED"
 _NAME: Final = "sluice-code"
 _PACKAGES: Final = ("connect", "converters", "connectors")
 _LEFT_OUT: Final = frozenset({"__pycache__", ".git", ".venv"})
-_MOST: Final = 256 * 1024 * 1024
+_MOST_BYTES: Final = 256 * 1024 * 1024
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
@@ -101,11 +101,11 @@ def _files(folders: Sequence[str]) -> Iterator[tuple[str, Path]]:
     for folder in folders:
         found = list(_below(Path(folder), _place(folder)))
         size = sum(path.stat().st_size for _, path in found)
-        if size > _MOST:
+        if size > _MOST_BYTES:
             raise ConfigError(
                 "plugin.path",
                 folder,
-                f"The folder has {size >> 20} MB, but at most {_MOST >> 20} MB can be sent to Spark's "
+                f"The folder has {size >> 20} MB, but at most {_MOST_BYTES >> 20} MB can be sent to Spark's "
                 "executors: name a folder that holds only the connector's plugins.",
             )
         yield from found

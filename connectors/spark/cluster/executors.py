@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-_TICK: Final = 1.0
-_PATIENCE: Final = 5.0
-_LOST: Final = 120.0
+_TICK_SECONDS: Final = 1.0
+_PATIENCE_SECONDS: Final = 5.0
+_LOST_SECONDS: Final = 120.0
 _NEEDED: Final = ("pyarrow", "orjson", "confluent_kafka", "connectors.spark.decoding.executor")
-_MOST: Final = 32
+_MOST_TASKS: Final = 32
 _VERSIONS: Final = re.compile(
     r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than that in driver: (\S+?)[,.]"
 )
@@ -80,7 +80,7 @@ class ExecutorWatch:
         """Check for an executor, unless that was done a moment ago; the clock counts seconds."""
         if now < self._due:
             return
-        self._due = now + _TICK
+        self._due = now + _TICK_SECONDS
         try:
             there = self._there()
         except Exception:
@@ -93,14 +93,14 @@ class ExecutorWatch:
             return
         self._since = now if self._since is None else self._since
         waited = now - self._since
-        if waited >= _PATIENCE and not self.missing:
+        if waited >= _PATIENCE_SECONDS and not self.missing:
             self.missing = True
             logger.warning(
                 "The load is waiting for executors, because the Spark cluster has none for this connector: "
                 "all cores are in use, its workers are down, or its master cannot be reached. The load "
                 "continues when executors become available."
             )
-        self.lost = self._had and waited >= _LOST
+        self.lost = self._had and waited >= _LOST_SECONDS
 
 
 def check_executors(spark: SparkSession, packages: Sequence[str] = ()) -> None:
@@ -112,7 +112,7 @@ def check_executors(spark: SparkSession, packages: Sequence[str] = ()) -> None:
     context = spark.sparkContext
     if is_local(str(context.master)):
         return
-    count = max(1, min(_MOST, context.defaultParallelism))
+    count = max(1, min(_MOST_TASKS, context.defaultParallelism))
     try:
         answers = context.parallelize(range(count), count).mapPartitions(_question((*_NEEDED, *packages))).collect()
     except Exception as error:

@@ -25,7 +25,7 @@ from connectors.spark.java_log import java_output
 
 __all__ = ["main"]
 
-_LOOK: Final = 0.5
+_LOOK_SECONDS: Final = 0.5
 _LOG_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -71,7 +71,7 @@ def _host(folder: ApplicationFolder, spark: Any, java: Any) -> None:
                 with suppress(Exception):
                     spark.stop()
                 break
-        time.sleep(_LOOK)
+        time.sleep(_LOOK_SECONDS)
     folder.clear()
     java.kill()
     java.wait()

@@ -34,8 +34,8 @@ from connectors.spark.gateway import attach_gateway
 __all__ = ["SharedSession", "join_application"]
 
 logger = logging.getLogger(__name__)
-_GOING: Final = 30.0
-_PAUSE: Final = 0.1
+_GOING_SECONDS: Final = 30.0
+_PAUSE_SECONDS: Final = 0.1
 
 
 class SharedSession(SparkSession):
@@ -125,7 +125,7 @@ def join_application(
 
 def _running(folder: ApplicationFolder) -> Application | None:
     """Return the running application, if any; waits for one whose Java has ended to be gone."""
-    deadline = time.monotonic() + _GOING
+    deadline = time.monotonic() + _GOING_SECONDS
     while folder.has_host():
         application = folder.read()
         if application is not None and _lives(application.java):
@@ -134,7 +134,7 @@ def _running(folder: ApplicationFolder) -> Application | None:
             raise ConnectError(
                 f"The shared Spark application in {folder.path} is neither running nor ended: restart the worker."
             )
-        time.sleep(_PAUSE)
+        time.sleep(_PAUSE_SECONDS)
     return None
 
 

@@ -17,7 +17,7 @@ from connect.internals.chain.tolerance import Failure, Stage, Tolerance
 __all__ = ["KnownOffsets", "NoTopics", "PlacelessContext", "PlainConnectorContext", "SourceContext", "sleep"]
 
 logger = logging.getLogger(__name__)
-_LOOK: Final = 0.05
+_LOOK_SECONDS: Final = 0.05
 
 
 class KnownOffsets:
@@ -93,7 +93,7 @@ class SourceContext(_Waiting):
 
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:  # noqa: ARG002
         """Wait a little, unless :meth:`end` has been called."""
-        self.wait(min(seconds, _LOOK))
+        self.wait(min(seconds, _LOOK_SECONDS))
 
     def wake(self) -> None:
         """Do nothing: the waits for a poll are short."""

@@ -26,7 +26,7 @@ __all__ = ["alias_names", "aliases", "resolved_options", "secrets_hidden", "writ
 
 _PLURAL: Final = ("transforms", "predicates", "config.providers")
 _KEY: Final = "config.providers"
-_SHORTEST: Final = 4
+_SHORTEST_CHARACTERS: Final = 4
 """Shorter secrets are not searched for: almost any text would contain them."""
 
 
@@ -100,7 +100,7 @@ def secrets_hidden(secrets: Collection[str]) -> Iterator[None]:
 
 def _has_secret(error: BaseException, secrets: Collection[str]) -> bool:
     text = str(error)
-    return any(secret in text for secret in secrets if len(secret) >= _SHORTEST)
+    return any(secret in text for secret in secrets if len(secret) >= _SHORTEST_CHARACTERS)
 
 
 def _links(error: BaseException) -> Iterator[BaseException]:

@@ -22,10 +22,10 @@ __all__ = ["Pollers"]
 
 _log = logging.getLogger(__name__)
 
-_TICK: Final = 1.0
+_TICK_SECONDS: Final = 1.0
 """The maximum time, in seconds, to gather records once there are some, and to wait for records if there are none."""
 
-_RETRY: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,11 @@ class Pollers:
         """Return the next records of all tasks: about ``most``, or fewer if fewer are available now."""
         self._context.check()
         found: list[SourceBatch] = []
-        count, until = 0, time.monotonic() + _TICK
+        count, until = 0, time.monotonic() + _TICK_SECONDS
         for poller in self._pollers:
             self._ask(poller)
         if not self._pollers:
-            self._context.wait(_TICK)
+            self._context.wait(_TICK_SECONDS)
         while count < most and self._asked:
             try:
                 polled = self._results.get(timeout=max(0.0, until - time.monotonic()))
@@ -131,7 +131,7 @@ class _Poller:
         """Request that the task stop; this ends its waits."""
         self._context.end()
         self._asked.put(False)
-        self._thread.join(_TICK)
+        self._thread.join(_TICK_SECONDS)
 
     def _run(self) -> None:
         try:
@@ -149,7 +149,7 @@ class _Poller:
             return _Polled(self, batches, drained=not batches and self._task.drained())
         except RetriableError as error:
             _log.warning("The source asks to be polled again later: %s", error)
-            self._context.wait(error.retry_after or _RETRY)
+            self._context.wait(error.retry_after or _RETRY_SECONDS)
             return _Polled(self, [])
 
     def _stop(self) -> None:

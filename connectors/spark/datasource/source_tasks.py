@@ -16,17 +16,17 @@ from connect.source import SourceConnector, SourceTask
 from connectors.spark.datasource.contexts import KnownOffsets, PlainConnectorContext, SourceContext
 from connectors.spark.datasource.deployment import Deployment
 
-__all__ = ["PATIENCE", "connector_started", "poll_once", "polled_to_the_end", "task_started"]
+__all__ = ["PATIENCE_SECONDS", "connector_started", "poll_once", "polled_to_the_end", "task_started"]
 
 _log = logging.getLogger(__name__)
 
-PATIENCE: Final = 60.0
+PATIENCE_SECONDS: Final = 60.0
 """How long, in seconds, a source may return nothing without saying that it is drained, or keep failing with retriable
 errors.
 """
 
-_IDLE: Final = 0.01
-_RETRY: Final = 1.0
+_IDLE_SECONDS: Final = 0.01
+_RETRY_SECONDS: Final = 1.0
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def poll_once(task: SourceTask[Any]) -> list[SourceBatch]:
 
 
 def polled_to_the_end(
-    task: SourceTask[Any], *, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic
+    task: SourceTask[Any], *, patience: float = PATIENCE_SECONDS, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[SourceBatch]:
     """Yield the records of a task until it is drained.
 
@@ -95,7 +95,7 @@ def polled_to_the_end(
             if clock() - quiet_since > patience:
                 raise
             _log.warning("The source asks to be polled again later: %s", error)
-            task.context.wait(error.retry_after or _RETRY)
+            task.context.wait(error.retry_after or _RETRY_SECONDS)
             continue
         if batches:
             yield from batches
@@ -109,4 +109,4 @@ def polled_to_the_end(
                 "implement drained() in the task."
             )
         else:
-            task.context.wait(_IDLE)
+            task.context.wait(_IDLE_SECONDS)

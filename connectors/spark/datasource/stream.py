@@ -19,7 +19,7 @@ from connectors.spark.datasource.options import secrets_hidden
 from connectors.spark.datasource.pollers import Pollers
 from connectors.spark.datasource.reader import joined
 from connectors.spark.datasource.rows import RowShape
-from connectors.spark.datasource.source_tasks import PATIENCE
+from connectors.spark.datasource.source_tasks import PATIENCE_SECONDS
 from connectors.spark.datasource.stream_offsets import Replay, StreamOffset, advanced, known_offsets
 
 __all__ = ["SourceStream"]
@@ -90,11 +90,11 @@ class _Reading:
         """Yield the rows between two stream offsets."""
         with secrets_hidden(self._deployment.secrets()):
             replay = Replay(start, end)
-            until = time.monotonic() + PATIENCE
+            until = time.monotonic() + PATIENCE_SECONDS
             while not replay.done and not self._pollers.at_end and time.monotonic() < until:
                 if found := self._pollers.gather(self._deployment.config.max_records_per_trigger):
                     replay.take(found)
-                    until = time.monotonic() + PATIENCE
+                    until = time.monotonic() + PATIENCE_SECONDS
             yield from self._rows(replay.records())
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ __all__ = ["Order", "SinkStreamWriter", "SinkWriter", "Written", "write_rows"]
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE: Final = 60.0
+_PATIENCE_SECONDS: Final = 60.0
 """How long, in seconds, a sink may hold back its last records."""
 
 _ONLY_APPENDS: Final = (
@@ -165,7 +165,7 @@ class _Sink:
         stack.callback(task.stop)
         task.start()
         self._records = SinkBatch.empty(order.shape.topic)
-        self._sink = BoundedSink(task, context, self._transformed, {origin: first}, patience=_PATIENCE)
+        self._sink = BoundedSink(task, context, self._transformed, {origin: first}, patience=_PATIENCE_SECONDS)
 
     def put(self, records: SinkBatch) -> None:
         """Put records that were never serialized."""

@@ -46,6 +46,7 @@ def column_reader(converter: Converter[Any]) -> ColumnReader | None:
             return None if config.schema_content else EnvelopeReader(converter)
         case (
             "converters.avro.converter.AvroConverter"
+            | "converters.glue.converter.GlueAvroConverter"
             | "converters.protobuf.converter.ProtobufConverter"
             | "converters.json_schema.converter.JsonSchemaConverter"
         ):

@@ -158,8 +158,9 @@ class Decoder:
         plugins, plan = self._plugins, self._plan
         if plugins.reader is None or plan.by_row or raw.has_nulls:
             return None
+        values = raw.framed_values(plugins.converters.value.reads_frame_from)
         try:
-            readings = plugins.reader(raw.topic, raw.value_array, value_columns(plan.schema, plan.kafka_columns))
+            readings = plugins.reader(raw.topic, values, value_columns(plan.schema, plan.kafka_columns))
             for schema in [reading.column.schema for reading in readings]:
                 if schema is None:
                     continue

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from connect.bulk import OffsetRange
 from connect.data import Constant, TimestampType, TopicPartition
+from connect.internals.chain.frames import framed_column
 from connect.internals.chain.raw_records import ConsumedBatch
 from connect.internals.consumption.ranges import RangeReader
 
@@ -36,7 +37,8 @@ class KafkaReader:
     """Reads the splits of a load, by number; plain data, sent to the executors.
 
     ``settings`` are a consumer's, by librdkafka's names. With ``whole``, the records also have their keys, timestamps
-    and headers; with ``timed``, their timestamps.
+    and headers; with ``timed``, their timestamps. Without ``whole``, what the header ``frame_header`` says of a
+    value is put before it, as the chain would do.
     """
 
     splits: Sequence[OffsetRange]
@@ -45,6 +47,7 @@ class KafkaReader:
     timed: bool = False
     most: int = 10_000
     """The number of records read at a time."""
+    frame_header: str | None = None
 
     def read(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the records of the splits whose numbers are in the first column of the batches that Spark passes in.
@@ -98,7 +101,10 @@ class KafkaReader:
     def _columns(self, partitions: Sequence[int], consumed: ConsumedBatch) -> Iterator[tuple[str, Any]]:
         yield "partition", _partition_array(partitions)
         yield "offset", pa.array(list(consumed.offsets), pa.int64())
-        yield "value", pa.array(consumed.values, pa.binary())
+        values = consumed.values
+        if not self.whole and self.frame_header is not None:
+            values = framed_column(self.frame_header, values, consumed.headers)
+        yield "value", pa.array(values, pa.binary())
         if self.whole or self.timed:
             times = [_NO_TIMESTAMP if time is None else time for time in consumed.timestamps]
             yield "timestamp", pa.array(times, pa.int64())

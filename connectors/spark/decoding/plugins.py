@@ -26,6 +26,7 @@ __all__ = [
     "executor_connector",
     "executor_plugins",
     "executor_registry",
+    "frame_header",
     "has_transformations",
 ]
 
@@ -75,6 +76,13 @@ def executor_connector(props: Mapping[str, str], name: str) -> type[Any]:
     return executor_registry(props).load(PluginKind.CONNECTOR, name, version)
 
 
+def frame_header(props: Mapping[str, str]) -> str | None:
+    """Return the name of the header that may hold what describes a value, such as the id of its schema."""
+    converter: Converter[Any] = converter_plugin(executor_registry(props), props, "value")
+    converter.close()
+    return converter.reads_frame_from
+
+
 def executor_plugins(props: Mapping[str, str], *, with_keys: bool, with_headers: bool = False) -> ExecutorPlugins:
     """Return the plugins for this configuration, which the process keeps."""
     return _made(tuple(sorted(props.items())), with_keys, with_headers)
@@ -87,10 +95,11 @@ def _made(items: tuple[tuple[str, str], ...], with_keys: bool, with_headers: boo
     steps = tuple(transformation_steps(registry, transformation_specs(props)))
     reads_keys, reads_headers = with_keys or bool(steps), with_headers or bool(steps)
     value: Converter[Any] = converter_plugin(registry, props, "value")
+    reads_headers = reads_headers or value.reads_frame_from is not None
     converters = Converters(
         converter_plugin(registry, props, "key") if reads_keys else _UnreadKeys(Config(), is_key=True),
         value,
-        converter_plugin(registry, props, "header") if reads_headers else _UnreadHeaders(Config()),
+        converter_plugin(registry, props, "header") if with_headers or steps else _UnreadHeaders(Config()),
     )
     reader = None if with_keys or steps else column_reader(value)
     return ExecutorPlugins(converters, steps, reader, reads_keys, reads_headers)

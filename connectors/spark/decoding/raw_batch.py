@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from connect.data import ArrowColumn, Column, Constant, Schema, TimestampType
 from connect.data.arrow import arrow_type
 from connect.data.logical import TIMESTAMP_NAME
+from connect.internals.chain.frames import framed_column
 from connect.internals.chain.raw_records import ConsumedBatch, RawHeaders
 from connectors.spark.schema import KafkaColumns
 
@@ -43,6 +44,20 @@ class RawBatch:
     def has_nulls(self) -> bool:
         """Whether a value is null."""
         return bool(self._columns.column("value").null_count)
+
+    def framed_values(self, name: str | None) -> Any:
+        """Return the values as an Arrow array, each with what the header of that name says of it before it.
+
+        Where headers were not read, the reader has put it there.
+        """
+        place = self._columns.schema.get_field_index("headers")
+        headers: Any = None if place < 0 else self._columns.column(place)
+        if name is None or headers is None or headers.null_count == len(self):
+            return self.value_array
+        names = headers.flatten().field("key")
+        if pc.index(names, pa.scalar(name, names.type)).as_py() < 0:
+            return self.value_array
+        return pa.array(framed_column(name, self.value_array.to_pylist(), self._headers()), pa.binary())
 
     @property
     def partition_array(self) -> Any:

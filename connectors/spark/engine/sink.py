@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 __all__ = ["SparkSinkEngine"]
 
 logger = logging.getLogger(__name__)
-_RETRY: Final = 1.0
-_SOON: Final = 0.1
+_RETRY_SECONDS: Final = 1.0
+_SOON_SECONDS: Final = 0.1
 _TELLINGS: Final = 5
 _BATCH: Final = 10_000
 _REPORTING: Final[Sequence[tuple[str, str | None]]] = (
@@ -164,7 +164,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
                 self.context.leave_out(bad, failures)
             except RetriableError as error:
                 logger.warning("Reporting bad records failed; trying again: %s", error)
-                if not self.context.wait(error.retry_after or _RETRY):
+                if not self.context.wait(error.retry_after or _RETRY_SECONDS):
                     raise
             else:
                 return
@@ -188,7 +188,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
             # Once per partition: an unchanged target returns to the same offset, and what it has left out stays left
             # out.
             self._settle(accounts.back(self._settled))
-            failure = RetriableError(worst.error, retry_after=_SOON)
+            failure = RetriableError(worst.error, retry_after=_SOON_SECONDS)
         else:
             failure = RetriableError(worst.error, retry_after=worst.retry_after)
         failure.__cause__ = cause

@@ -76,7 +76,7 @@ __all__ = ["SparkSourceEngine", "SplitOrder"]
 logger = logging.getLogger(__name__)
 _MOST_REFUSED: Final = 10_000
 _MOST_TELLINGS: Final = 5
-_SOON: Final = 0.1
+_SOON_SECONDS: Final = 0.1
 _PART_OF_TIMEOUT: Final = 3
 """A transaction is ended after a third of Kafka's transaction timeout."""
 
@@ -205,7 +205,9 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
             orders = self._publication.within(self._transaction(number)), self._known.copy(), self._seconds_of(is_whole)
             outcome: SplitOutcome = yield partial(self._run, split, *orders, reported)
             if outcome.is_superseded:
-                raise RetriableError("A split may have been published already; looking up where to continue.", _SOON)
+                raise RetriableError(
+                    "A split may have been published already; looking up where to continue.", _SOON_SECONDS
+                )
             if self._slots is not None:
                 self._slots.checked(outcome.checked)
             news = replace(outcome.published, failures=self._news(outcome.published.failures, reported))

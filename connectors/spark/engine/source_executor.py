@@ -36,7 +36,7 @@ __all__ = ["OUTCOME", "KnownOffsets", "SplitOrders", "SplitOutcome", "SplitRun",
 
 logger = logging.getLogger(__name__)
 _COLUMN: Final = "outcome"
-_IDLE: Final = 0.01
+_IDLE_SECONDS: Final = 0.01
 
 OUTCOME: Final = pa.schema([(_COLUMN, pa.binary())])
 """The output of a split's job: one row, the outcome."""
@@ -250,7 +250,7 @@ class SplitRun:
                 self._tell(task, at_end=True)
                 return True
             else:
-                time.sleep(max(0.0, polled + _IDLE - time.monotonic()))
+                time.sleep(max(0.0, polled + _IDLE_SECONDS - time.monotonic()))
 
     def _tell(self, task: SourceTask[Any], *, at_end: bool) -> None:
         """Tell the task which records Kafka has acknowledged, if it overrides ``commit_record``."""

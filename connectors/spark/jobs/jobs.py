@@ -42,14 +42,14 @@ Job: TypeAlias = Callable[[], Any]
 Work: TypeAlias = Generator[Job, Any, T]
 """Yields jobs, is sent their results, and returns its own."""
 
-_WAIT: Final = 0.2
+_WAIT_SECONDS: Final = 0.2
 _A_CORE: Final = 4
-_MOST: Final = 32
+_MOST_TOPICS: Final = 32
 
 
 def width_for(cores: int) -> int:
     """Return how many topics to load at once: a small topic spends most of its time between Spark tasks."""
-    return min(_MOST, _A_CORE * max(1, cores))
+    return min(_MOST_TOPICS, _A_CORE * max(1, cores))
 
 
 class ProgressReporter(Protocol):
@@ -113,7 +113,7 @@ class Jobs:
             try:
                 running.fill(threads)
                 while running.futures:
-                    ended = wait(running.futures, _WAIT, FIRST_COMPLETED).done
+                    ended = wait(running.futures, _WAIT_SECONDS, FIRST_COMPLETED).done
                     self._look()
                     if self._context.stopping():
                         raise RetriableError(
@@ -155,7 +155,7 @@ class Jobs:
             # Repeated, because a cancellation misses jobs that have not begun; if Java has ended, so have the jobs.
             with suppress(Exception):
                 self._spark.sparkContext.cancelJobsWithTag(own_tag())
-            left = wait(left, _WAIT).not_done
+            left = wait(left, _WAIT_SECONDS).not_done
         running.close()
 
 

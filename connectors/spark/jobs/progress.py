@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LoadProgress"]
 
-_TICK: Final = 1.0
+_TICK_SECONDS: Final = 1.0
 _LOOKED_AT: Final = 40
 _COUNT: Final = "number of output rows"
 _CHAIN: Final = "MapInArrow"
@@ -74,7 +74,7 @@ class LoadProgress:
         """Query Spark, unless that was done a moment ago."""
         if time.monotonic() < self._due:
             return
-        self._due = time.monotonic() + _TICK
+        self._due = time.monotonic() + _TICK_SECONDS
         try:
             records, rows = self._counted()
         except Exception:

@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-_ACKNOWLEDGE: Final = 0.5
+_ACKNOWLEDGE_SECONDS: Final = 0.5
 _MOST_FAILURES: Final = 1000
 
 
@@ -266,7 +266,7 @@ class Publisher:
     def acknowledge(self) -> None:
         """Wait until Kafka has acknowledged everything; raises if it rejected a record that may not be skipped."""
         try:
-            while not self._delivery.flush(_ACKNOWLEDGE):
+            while not self._delivery.flush(_ACKNOWLEDGE_SECONDS):
                 pass
         except (KafkaException, SystemError) as error:
             if self._transaction is not None:

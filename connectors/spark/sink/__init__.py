@@ -29,7 +29,7 @@ __all__ = ["SparkSinkConnector", "SparkSinkTask", "make_target"]
 
 logger = logging.getLogger(__name__)
 _LOSSES: Final = 2
-_RETRY: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
 
 
 class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
@@ -127,7 +127,9 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
         self.context.progress(Progress("starting Spark again"))
         # User plugins are started only once, whatever happens to Java.
         self._take_over()
-        return RetriableError(f"{JAVA_ENDED} It has been started again, and nothing is lost.", retry_after=_RETRY)
+        return RetriableError(
+            f"{JAVA_ENDED} It has been started again, and nothing is lost.", retry_after=_RETRY_SECONDS
+        )
 
     def _check_topics(self, ranges: Sequence[OffsetRange]) -> None:
         """Reject a topic that was recreated since it was loaded: the target's offsets mean nothing for it."""

@@ -75,7 +75,7 @@ __all__ = ["Load", "RowPublisher", "Share"]
 T = TypeVar("T")
 
 _COLUMN: Final = "published"
-_SOON: Final = 0.1
+_SOON_SECONDS: Final = 0.1
 _MOST_TELLINGS: Final = 5
 _NO_MARK: Final = Mark("", ())
 
@@ -204,7 +204,7 @@ class RowPublisher:
             orders = ShareOrders(publication, share.records.plan, marks, reported)
             outcome: ShareOutcome = yield partial(_run_share, share.records, orders)
             if outcome.is_superseded:
-                raise RetriableError("Rows may have been published already; looking up which.", _SOON)
+                raise RetriableError("Rows may have been published already; looking up which.", _SOON_SECONDS)
             slots.checked(outcome.checked)
             news = [each for each in outcome.published.failures if failure_digest(each) not in reported]
             if outcome.is_unreported:

@@ -46,7 +46,7 @@ __all__ = ["AzureStore"]
 _PUBLISHED_AT_ONCE: Final = 16
 _SENT_AT_ONCE: Final = 4
 """How many of Java's files are sent again at the same time: each has a block in memory."""
-_PIECE: Final = 4 << 20
+_PIECE_BYTES: Final = 4 << 20
 _PART: Final = re.compile(r"part-(\d+)-")
 
 
@@ -121,7 +121,7 @@ class AzureStore(AzureBlobs, Store):
         target = "/".join(filter(None, (table, folders.get(int(match[1]), ""), name)))
         upload = BlockUpload(self, target)
         with self.open(f"{folder}/{name}") as content:
-            while piece := content.read(_PIECE):
+            while piece := content.read(_PIECE_BYTES):
                 upload.stream.write(piece)
         upload.stream.close()
         return upload.staged()

@@ -20,6 +20,7 @@ LONG_MS = "600000"
 """Kafka aborts what is left open only after the test has given up."""
 
 
+@pytest.mark.thorough
 def test_a_cluster_comes_back_although_a_transaction_was_left_open(
     cluster: Callable[..., Cluster], bootstrap: str, topic: str, tmp_path: Path
 ) -> None:

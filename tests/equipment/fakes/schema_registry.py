@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import ssl
 import threading
+import uuid
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,8 @@ from typing import Any
 
 from flask import Flask, Response, jsonify, request
 from werkzeug.serving import make_server
+
+from converters.protobuf.proto_schema import ProtoSchema
 
 __all__ = ["MemoryRegistry", "serving"]
 
@@ -23,6 +27,8 @@ class MemoryRegistry:
 
     tells_versions: bool = True
     """Whether it answers requests for the versions of a schema; old registries do not."""
+    tells_guids: bool = False
+    """Whether schemas have GUIDs, as in newer registries."""
     authorization: str | None = None
     """The only ``Authorization`` header that it accepts, if it checks that header."""
     refusal: int = 401
@@ -60,7 +66,16 @@ class MemoryRegistry:
     def version(self, subject: str, number: int) -> dict[str, Any]:
         """The document of a version."""
         schema_id = self.subjects[subject][number - 1]
-        return {"subject": subject, "version": number, "id": schema_id, **self.schemas[schema_id - 1]}
+        return {"subject": subject, "version": number, "id": schema_id, **self.document(schema_id)}
+
+    def document(self, schema_id: int) -> dict[str, Any]:
+        """A schema, with its GUID if it has one."""
+        entry = self.schemas[schema_id - 1]
+        return {**entry, "guid": self.guid(schema_id)} if self.tells_guids else entry
+
+    def guid(self, schema_id: int) -> str:
+        """The GUID of a schema, which follows from what it is."""
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(self.schemas[schema_id - 1], sort_keys=True)))
 
 
 @contextmanager
@@ -99,7 +114,8 @@ def _application(registry: MemoryRegistry) -> Flask:
         if subject in registry.refused:
             return _error(409, 409, "Schema being registered is incompatible with an earlier schema")
         document = request.get_json(force=True)
-        return jsonify(id=registry.add(subject, document.pop("schema"), **document))
+        schema_id = registry.add(subject, document.pop("schema"), **document)
+        return jsonify(id=schema_id, **({"guid": registry.guid(schema_id)} if registry.tells_guids else {}))
 
     @app.post("/subjects/<path:subject>")
     def look_up(subject: str) -> Any:
@@ -122,7 +138,16 @@ def _application(registry: MemoryRegistry) -> Flask:
     def by_id(schema_id: int) -> Any:
         if not 0 < schema_id <= len(registry.schemas):
             return _error(404, 40403, f"Schema {schema_id} not found")
-        return jsonify(registry.schemas[schema_id - 1])
+        return jsonify(registry.document(schema_id))
+
+    @app.get("/schemas/guids/<guid>")
+    def by_guid(guid: str) -> Any:
+        if not registry.tells_guids:
+            return _error(404, 404, "HTTP 404 Not Found")
+        for number, entry in enumerate(registry.schemas, 1):
+            if registry.guid(number) == guid:
+                return jsonify(_serialized(entry) if request.args.get("format") == "serialized" else entry)
+        return _error(404, 40403, f"Schema {guid} not found")
 
     @app.get("/schemas/ids/<int:schema_id>/versions")
     def versions(schema_id: int) -> Any:
@@ -142,6 +167,12 @@ def _application(registry: MemoryRegistry) -> Flask:
         return jsonify(registry.tokens.pop(0)) if registry.tokens else Response("no", 401)
 
     return app
+
+
+def _serialized(entry: dict[str, Any]) -> dict[str, Any]:
+    """A schema of Protobuf as its descriptor in base64."""
+    file: Any = ProtoSchema(entry["schema"]).file
+    return {**entry, "schema": base64.b64encode(file.serialized_pb).decode()}
 
 
 def _error(status: int, code: int, message: str) -> Response:

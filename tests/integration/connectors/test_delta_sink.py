@@ -93,7 +93,8 @@ def sink(bootstrap: str, topic: str, tmp_path: Path) -> Sink:
     "test_of_two_drivers_the_later_one_has_the_table",
     "test_a_first_load_without_one_usable_record_has_its_dead_letters",
     "test_a_table_follows_the_columns_of_its_source",
-    "test_rows_are_found_by_one_key_as_long_as_there_is_a_table",
+    "test_a_table_grows_and_another_driver_goes_on_with_it",
+    "test_a_table_is_what_a_stream_of_changes_says",
 )
 class TestDelta(TargetContract, UpsertContract):
     @pytest.fixture
@@ -163,7 +164,7 @@ def test_rows_and_offsets_are_committed_without_reading_the_list_of_files(sink: 
 
 
 # Delta takes the one for a conflict with another commit, and the other not.
-@pytest.mark.parametrize("obstruct", [Path.touch, Path.mkdir])
+@pytest.mark.parametrize("obstruct", [*thorough(Path.touch), Path.mkdir])
 def test_commits_that_failed_but_are_in_the_log_count(sink: Sink, obstruct: Callable[[Path], None]) -> None:
     """Hadoop moves a commit to its name, and after that its checksum, for which there is no room here."""
     sink.records.produce([{"id": 1}])
@@ -427,6 +428,7 @@ def test_a_checksum_of_a_commit_that_was_replaced_is_not_believed(sink: Sink) ->
     assert [row["id"] for row in sink.rows()] == list(range(6))
 
 
+@pytest.mark.thorough
 def test_a_load_whose_java_was_killed_is_repeated(sink: Sink) -> None:
     sink.records.produce([{"id": 0}])
     task = sink.task()

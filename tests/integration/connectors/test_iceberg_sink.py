@@ -55,6 +55,8 @@ def lake(bootstrap: str, topic: str, tmp_path: Path) -> IcebergLake:
 @thorough_stories(
     "test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody",
     "test_topics_are_loaded_at_once_into_tables_of_their_own",
+    "test_of_two_drivers_the_later_one_has_the_table",
+    "test_a_first_load_without_one_usable_record_has_its_dead_letters",
     "test_the_files_of_loads_are_merged_and_the_offsets_stay",
 )
 class TestIceberg(TargetContract, UpsertContract):

@@ -153,6 +153,7 @@ def test_small_files_are_merged_and_columns_made_wider(sink: Sink) -> None:
     assert sink.uploads() == []
 
 
+@pytest.mark.thorough
 def test_a_load_that_fails_leaves_nothing_after_the_next(sink: Sink) -> None:
     sink.records.produce(ROWS[:20])
     task = sink.task()

@@ -20,15 +20,18 @@ from confluent_kafka import Message, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
 from connect.bulk import OffsetRange, Progress
-from connect.data import TopicPartition
+from connect.data import Constant, Schema, TopicPartition, ValueColumn
 from connect.errors import ConnectError, DataError, RetriableError
+from connect.internals.chain.frames import unframed_column
 from connectors.spark.cluster.executors import own_tag
 from connectors.spark.decoding.report import MARKS, ProgressMarks
 from connectors.spark.jobs.progress import LoadProgress
 from connectors.spark.sink import SparkSinkConnector
 from connectors.spark.sink.loading.request import split_numbers
+from converters.avro import AvroConverter
 from equipment.brokers.dead_letters import dead_letters
 from equipment.brokers.topics import admin_client
+from equipment.fakes.schema_registry import MemoryRegistry, serving
 from equipment.proofs import thorough_stories
 from equipment.stores.targets import JSON, LoadedTable, TargetContract
 from equipment.waiting import wait_until
@@ -332,6 +335,7 @@ def test_one_record_that_no_table_can_hold_condemns_no_other(sink: Sink) -> None
     assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == 5
 
 
+@pytest.mark.thorough
 def test_a_load_that_is_made_again_writes_no_dead_letter_twice(sink: Sink, tmp_path: Path) -> None:
     sink.records.produce([b"{" if number % 3 else {"id": number} for number in range(60)])
     sink.records.drain(sink.task(queue_props(sink)))
@@ -547,3 +551,31 @@ def test_it_is_known_how_far_a_running_job_is(sink: Sink, tmp_path: Path) -> Non
         job.join()
     task.load(sink.records.ranges())
     assert replace(context.last_progress, bytes=0) == Progress("committing", rows=10, files=2)
+
+
+@pytest.mark.thorough
+def test_messages_whose_schemas_are_in_headers_are_rows(sink: Sink) -> None:
+    schema = Schema.struct({"id": Schema.int64(), "name": Schema.string(optional=True)}, name="Row")
+    rows: list[dict[str, Any]] = [{"id": number, "name": f"n{number}"} for number in range(500)]
+    with serving(MemoryRegistry(tells_guids=True)) as memory:
+        peer = AvroConverter.configured(
+            {"schema.registry.url": memory.url, "value.schema.id.serializer": "HeaderSchemaIdSerializer"}
+        )
+        values, headers = unframed_column(
+            peer, peer.from_connect_column(sink.topic, ValueColumn(rows, schema)), Constant(None, 500)
+        )
+        peer.close()
+        named = [list(row or ()) for row in headers]
+        named[7] = [("__value_schema_id", b"\x01none")]
+        sink.records.produce(values, headers=named)
+        props = {"value.converter": "converters.avro.AvroConverter", "value.converter.schema.registry.url": memory.url}
+        sink.records.drain(
+            sink.task({**sink.queue(), **props, "store.kafka.headers": "true", "store.kafka.headers.column": "h"})
+        )
+    assert [(row["id"], row["name"]) for row in by_id(sink.rows())] == [
+        (row["id"], row["name"]) for row in rows if row["id"] != 7
+    ]
+    assert {header["key"] for row in sink.rows() for header in row["h"]} == {"__value_schema_id"}
+    (letter,) = dead_letters(sink.bootstrap, f"{sink.topic}-dlq")
+    # It is the record as it was: its value without what the header says.
+    assert letter.value() == values[7]

@@ -83,6 +83,7 @@ def driver(clusters: Clusters) -> Iterator[MirrorNode]:
     node.close()
 
 
+@pytest.mark.thorough
 def test_a_hub_gets_all_and_a_spoke_gets_what_is_not_its_own(clusters: Clusters, driver: MirrorNode) -> None:
     topic, hub, north, south = clusters.topic, clusters.hub, clusters.north, clusters.south
     for alias in clusters.at:

@@ -38,8 +38,8 @@ def worker_keys() -> frozenset[str]:
     return frozenset(key.name for kind in (DistributedConfig, SecurityConfig) for key in kind.definitions())
 
 
-_PATIENCE: Final = 120.0
-_AGAIN: Final = 1.0
+_PATIENCE_SECONDS: Final = 120.0
+_AGAIN_SECONDS: Final = 1.0
 
 
 class FlowConnectors:
@@ -72,7 +72,7 @@ class FlowConnectors:
             self._leads.get()
             if not all(self._written(name) for name in self._configs):
                 # A connector that could not be written is written later, unless another worker has become the leader.
-                threading.Event().wait(_AGAIN)
+                threading.Event().wait(_AGAIN_SECONDS)
                 self._leads.put(None)
 
     def _written(self, name: str) -> bool:
@@ -91,11 +91,11 @@ class FlowConnectors:
     def _write(self, name: str) -> None:
         wanted = dict(self._configs[name])
         try:
-            stored = dict(self._herder.connectors.config(name).result(_PATIENCE))
+            stored = dict(self._herder.connectors.config(name).result(_PATIENCE_SECONDS))
         except NotFoundError:
             stored = None
         if stored == wanted:
             logger.info("The connector %s matches the file of flows", name)
         elif stored is not None or name not in self._only_existing:
-            self._herder.connectors.put_config(name, wanted).result(_PATIENCE)
+            self._herder.connectors.put_config(name, wanted).result(_PATIENCE_SECONDS)
             logger.info("The connector %s was written from the file of flows", name)

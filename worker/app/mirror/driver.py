@@ -37,7 +37,7 @@ __all__ = ["Driver", "End", "Restart", "after", "run_mirror"]
 
 logger = logging.getLogger(__name__)
 
-_STEADY: Final = 60.0
+_STEADY_SECONDS: Final = 60.0
 """After this many seconds, the end of a process counts as the first failure of a new series."""
 
 _LONGEST_SECONDS: Final = 30.0
@@ -67,7 +67,7 @@ def after(*, refused: bool, ran: float, failures: int, could_not_start: int) -> 
     """
     if refused:
         return End(could_not_start)
-    row = 1 if ran >= _STEADY else failures + 1
+    row = 1 if ran >= _STEADY_SECONDS else failures + 1
     return Restart(min(_LONGEST_SECONDS, 2.0 ** (row - 1)), row)
 
 

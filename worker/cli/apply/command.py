@@ -24,8 +24,8 @@ _CHANGES: Final = 3
 """The exit status of a dry run that finds changes to make."""
 
 _REFUSED: Final = 1
-_REBALANCED: Final = 60.0
-_AGAIN: Final = 1.0
+_REBALANCED_SECONDS: Final = 60.0
+_AGAIN_SECONDS: Final = 1.0
 _STATE_CHANGES: Final = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "stop"}
 
 
@@ -182,7 +182,7 @@ def _once_balanced(step: Callable[[], object]) -> None:
     """Run a step, and retry it during a rebalance (409), for up to a minute."""
     from rest.client import RestError  # noqa: PLC0415 - see above
 
-    deadline = time.monotonic() + _REBALANCED
+    deadline = time.monotonic() + _REBALANCED_SECONDS
     while True:
         try:
             step()
@@ -190,6 +190,6 @@ def _once_balanced(step: Callable[[], object]) -> None:
             passes = error.status == HTTPStatus.CONFLICT and "already exists" not in str(error)
             if not passes or time.monotonic() >= deadline:
                 raise
-            time.sleep(_AGAIN)
+            time.sleep(_AGAIN_SECONDS)
         else:
             return

@@ -23,7 +23,7 @@ __all__ = ["cut_over"]
 _SOURCE: Final = "MirrorSourceConnector"
 _CHECKPOINT: Final = "MirrorCheckpointConnector"
 _CHANGES: Final = 3
-_LOOK: Final = 0.5
+_LOOK_SECONDS: Final = 0.5
 _SHOWN: Final = 5
 
 
@@ -88,7 +88,7 @@ def _drained(props: Mapping[str, str], seconds: float) -> Mapping[TopicPartition
     deadline = time.monotonic() + seconds
     with Drain(props) as drain:
         while (left := drain.left()) and time.monotonic() < deadline:
-            time.sleep(_LOOK)
+            time.sleep(_LOOK_SECONDS)
     return left
 
 

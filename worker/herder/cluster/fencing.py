@@ -34,8 +34,8 @@ __all__ = ["Fencing", "producers_to_fence"]
 
 logger = logging.getLogger(__name__)
 
-_RETRY: Final = 1.0
-_LONGEST_RETRY: Final = 16.0
+_RETRY_SECONDS: Final = 1.0
+_LONGEST_RETRY_SECONDS: Final = 16.0
 
 
 def producers_to_fence(recorded: int | None, tasks: int, unfenced: frozenset[int] | None) -> Sequence[int]:
@@ -118,11 +118,11 @@ class Fencing:
     # -- as a worker that is about to start tasks --------------------------------------------------------------------
 
     def _have_fenced(self, name: str) -> Steps[None]:
-        wait = _RETRY
+        wait = _RETRY_SECONDS
         while name in self._configs.connectors() and self._configs.pending_fencing(name):
             fenced = self._fenced_by_leader(name)
             if fenced is None:
-                wait = _RETRY
+                wait = _RETRY_SECONDS
                 yield self._inbox.pause(wait)
                 continue
             try:
@@ -134,7 +134,7 @@ class Fencing:
                 )
             # Each attempt of the leader is a process.
             yield self._inbox.pause(wait)
-            wait = min(wait * 2, _LONGEST_RETRY)
+            wait = min(wait * 2, _LONGEST_RETRY_SECONDS)
         self._asked.discard(name)
 
     def _fenced_by_leader(self, name: str) -> Future[None] | None:

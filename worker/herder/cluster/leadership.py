@@ -25,7 +25,7 @@ from worker.stores.config.store import ConfigStore, SessionKey
 __all__ = ["KeyRotation", "Leadership"]
 
 logger = logging.getLogger(__name__)
-_RETRY: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
 _ASK_AGAIN_SECONDS: Final = 5
 
 
@@ -153,7 +153,7 @@ class Leadership:
                 logger.warning("This worker could not become the leader of the cluster and will try again: %s", error)
                 self._taking = False
                 self._fail_waiting(error)
-                self._inbox.after(_RETRY, self.changed)
+                self._inbox.after(_RETRY_SECONDS, self.changed)
                 return
         self._begin()
 
@@ -199,7 +199,7 @@ class Leadership:
         if rotation is None or not self._ready:
             return
         if not self.is_ready:
-            self._next_key = self._inbox.after(_RETRY, self._renew_key)
+            self._next_key = self._inbox.after(_RETRY_SECONDS, self._renew_key)
             return
         key = new_key(rotation.algorithm, rotation.bits, time.time_ns() // 1_000_000)
         self._requests.start(lambda _: self._write_key(key, rotation.seconds))
@@ -209,7 +209,7 @@ class Leadership:
             yield self._configs.put_session_key(key)
         except Exception as error:
             logger.warning("A new session key could not be written; the worker will try again: %s", error)
-            seconds = _RETRY
+            seconds = _RETRY_SECONDS
         if not self._ready:
             return
         if self._next_key is not None:

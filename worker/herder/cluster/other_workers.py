@@ -22,7 +22,7 @@ __all__ = ["LIVE", "OtherWorkers"]
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-_PATIENCE: Final = 1.5
+_PATIENCE_SECONDS: Final = 1.5
 
 LIVE: Final = frozenset((State.RUNNING, State.PAUSED))
 """The states of tasks whose workers are asked."""
@@ -47,7 +47,7 @@ class OtherWorkers:
         asked = self._ask(connector, ask)
         if asked:
             request.enter("asking the other workers about their tasks")
-            yield self._inbox.all_done(asked.values(), _PATIENCE)
+            yield self._inbox.all_done(asked.values(), _PATIENCE_SECONDS)
         return _answers(asked)
 
     def _ask(self, connector: str | None, ask: Callable[[OwnerClient, str], Future[T]]) -> dict[str, Future[T]]:

@@ -36,10 +36,10 @@ from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
 __all__ = ["Publications", "Publishing"]
 
 logger = logging.getLogger(__name__)
-_FIRST_BACKOFF: Final = 0.25
-_LONGEST_BACKOFF: Final = 60.0
+_FIRST_BACKOFF_SECONDS: Final = 0.25
+_LONGEST_BACKOFF_SECONDS: Final = 60.0
 # A connector loses its task configs just before it is stopped; after this time it usually is.
-_LOOK_AGAIN: Final = 1.0
+_LOOK_AGAIN_SECONDS: Final = 1.0
 _PROCESS_BYTES: Final = 8
 
 TaskConfigs: TypeAlias = tuple[Mapping[str, str], ...]
@@ -135,12 +135,12 @@ class Publishing:
     def publish(self, connector: str, config: Mapping[str, str], configs: TaskConfigs) -> None:
         """Publish the task configs that a connector has made from its configuration."""
         self._wanted[connector] = _Wanted(config, configs)
-        self._attempt(connector, _FIRST_BACKOFF)
+        self._attempt(connector, _FIRST_BACKOFF_SECONDS)
 
     def look(self, connector: str) -> None:
         """Compare the stored task configs, which have changed, with the wanted ones in a moment."""
         if connector in self._wanted and connector not in self._later:
-            self._attempt_in(_LOOK_AGAIN, connector, _FIRST_BACKOFF)
+            self._attempt_in(_LOOK_AGAIN_SECONDS, connector, _FIRST_BACKOFF_SECONDS)
 
     def joined(self) -> None:
         """Publish pending task configs to the leader of the new generation.
@@ -152,7 +152,7 @@ class Publishing:
         for connector in former:
             del self._under_way[connector]
         for connector in former | self._later.keys():
-            self._attempt(connector, _FIRST_BACKOFF)
+            self._attempt(connector, _FIRST_BACKOFF_SECONDS)
 
     def forget(self, connector: str) -> None:
         """Forget a connector that no longer runs here: the worker that runs it publishes."""
@@ -201,7 +201,7 @@ class Publishing:
 
     def _done(self, connector: str, published: _Wanted, error: Exception | None, backoff: float) -> None:
         if self._wanted.get(connector) is not published:
-            self._attempt(connector, _FIRST_BACKOFF)
+            self._attempt(connector, _FIRST_BACKOFF_SECONDS)
         elif isinstance(error, BadRequestError) and self._can_sign():
             self.forget(connector)
             self._fail(connector, f"Its task configs cannot be stored: {error}")
@@ -211,7 +211,7 @@ class Publishing:
             level = logging.DEBUG if expected else logging.WARNING
             reason = error or "another worker has stored others meanwhile"
             logger.log(level, "The task configs of connector %s are not stored yet: %s", connector, reason)
-            self._attempt_in(backoff, connector, min(backoff * 2, _LONGEST_BACKOFF))
+            self._attempt_in(backoff, connector, min(backoff * 2, _LONGEST_BACKOFF_SECONDS))
 
     def _can_sign(self) -> bool:
         """Return whether the error has another cause than a missing signature, on a worker that has yet to read the

@@ -26,7 +26,7 @@ __all__ = ["ExpiryRestarts", "RestartPolicy"]
 
 logger = logging.getLogger(__name__)
 # With a TTL of 0, a unit would only ever restart.
-_SHORTEST: Final = 1.0
+_SHORTEST_SECONDS: Final = 1.0
 _ON_FAILURE: Final = "on-failure"
 # More than any delay needs; a float cannot be doubled more than a thousand times.
 _MOST_DOUBLINGS: Final = 64
@@ -43,7 +43,7 @@ class ExpiryRestarts:
 
     def expires(self, notice: Expires) -> None:
         """Schedule the restart of a unit that has reported how long its values are valid; the shortest time counts."""
-        unit, seconds = notice.unit, max(notice.seconds, _SHORTEST)
+        unit, seconds = notice.unit, max(notice.seconds, _SHORTEST_SECONDS)
         if unit in self._due and self._due[unit][0] <= seconds:
             return
         self._forget(unit)

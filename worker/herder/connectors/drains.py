@@ -20,7 +20,7 @@ from worker.unit import Unit
 __all__ = ["Drainable", "Draining", "Drains", "Outcome", "draining"]
 
 logger = logging.getLogger(__name__)
-_LOOK_AGAIN: Final = 0.5
+_LOOK_AGAIN_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Drains:
         """Check again in a moment while any connector runs: tasks of other workers may have drained."""
         runs = any(entry.target is not TargetState.STOPPED for entry in bounded.values())
         if runs and self._later is None and not self._together:
-            self._later = self._inbox.after(_LOOK_AGAIN, self._look)
+            self._later = self._inbox.after(_LOOK_AGAIN_SECONDS, self._look)
 
     def _look(self) -> None:
         self._later = None

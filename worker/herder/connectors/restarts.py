@@ -24,8 +24,8 @@ __all__ = ["Restarts", "restart_plan", "restarting"]
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE: Final = 10.0
-_LOOK_AGAIN: Final = 0.05
+_PATIENCE_SECONDS: Final = 10.0
+_LOOK_AGAIN_SECONDS: Final = 0.05
 
 
 class Restarts:
@@ -93,11 +93,11 @@ class Restarts:
 
     def _restart(self, request: Request[Any], unit: Unit) -> Steps[None]:
         """Restart a unit or fail with its owner; retry for a while if neither is possible yet."""
-        patience = _PATIENCE
+        patience = _PATIENCE_SECONDS
         while not self._is_restarted(unit, patience):
             request.enter(f"waiting until a worker is to run {unit}")
-            yield self._inbox.pause(_LOOK_AGAIN)
-            patience -= _LOOK_AGAIN
+            yield self._inbox.pause(_LOOK_AGAIN_SECONDS)
+            patience -= _LOOK_AGAIN_SECONDS
 
     def _is_restarted(self, unit: Unit, patience: float) -> bool:
         entry = self._configs.connectors().get(unit.connector)

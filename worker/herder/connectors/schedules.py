@@ -25,8 +25,8 @@ from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
 __all__ = ["Schedules", "due", "next_run"]
 
 logger = logging.getLogger(__name__)
-_LONGEST_WAIT: Final = 3600.0
-_RETRY: Final = 1.0
+_LONGEST_WAIT_SECONDS: Final = 3600.0
+_RETRY_SECONDS: Final = 1.0
 
 
 def next_run(config: Mapping[str, str], after: datetime) -> datetime | None:
@@ -69,12 +69,12 @@ class Schedules:
             if at <= now and self._changes.is_free(name):
                 self._start(name)
             elif at <= now:
-                waits.append(_RETRY)
+                waits.append(_RETRY_SECONDS)
             else:
                 waits.append((at - now).total_seconds())
         if waits:
             # A clock that is set, or a machine that slept, is noticed within the longest wait.
-            self._later = self._inbox.after(min(*waits, _LONGEST_WAIT), self.look)
+            self._later = self._inbox.after(min(*waits, _LONGEST_WAIT_SECONDS), self.look)
 
     def _complain(self) -> None:
         """Log each invalid schedule once."""
@@ -94,7 +94,7 @@ class Schedules:
             yield self._configs.put_target_state(name, TargetState.STARTED)
         except Exception as error:
             logger.warning("Connector %s is due but could not be started; the worker will try again: %s", name, error)
-            self._inbox.after(_RETRY, self.look)
+            self._inbox.after(_RETRY_SECONDS, self.look)
 
 
 def due(entry: ConnectorEntry) -> datetime | None:

@@ -31,8 +31,8 @@ from worker.unit import Unit
 
 __all__ = ["Signals"]
 
-_PATIENCE: Final = 10.0
-_LOOK_AGAIN: Final = 0.05
+_PATIENCE_SECONDS: Final = 10.0
+_LOOK_AGAIN_SECONDS: Final = 0.05
 _ENDED: Final = (Phase.FAILED, Phase.STOPPING, Phase.GONE)
 
 
@@ -91,11 +91,11 @@ class Signals:
 
     def _until_running(self, request: Request[None], unit: Unit) -> Steps[None]:
         """Wait for a while until the task runs here. Raises why it does not."""
-        patience = _PATIENCE
+        patience = _PATIENCE_SECONDS
         while not self._is_running(unit, patience):
             request.enter(f"waiting until {unit} runs")
-            yield self._inbox.pause(_LOOK_AGAIN)
-            patience -= _LOOK_AGAIN
+            yield self._inbox.pause(_LOOK_AGAIN_SECONDS)
+            patience -= _LOOK_AGAIN_SECONDS
 
     def _is_running(self, unit: Unit, patience: float) -> bool:
         entry = self._connectors.entry(unit.connector)

@@ -16,8 +16,8 @@ from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
 
 __all__ = ["StoppedConnectors"]
 
-_PATIENCE: Final = 60.0
-_LOOK_AGAIN: Final = 0.1
+_PATIENCE_SECONDS: Final = 60.0
+_LOOK_AGAIN_SECONDS: Final = 0.1
 
 
 class StoppedConnectors:
@@ -73,12 +73,12 @@ class StoppedConnectors:
 
     def _gone_elsewhere(self, name: str) -> Steps[None]:
         """Wait until no other worker runs a task; that worker's session and lease may have to end first."""
-        patience = _PATIENCE
+        patience = _PATIENCE_SECONDS
         while self._membership.may_run_tasks(name):
             if patience <= 0:
                 raise ConflictError(
-                    f"A worker of the cluster has not stopped its tasks of connector {name} within {_PATIENCE:g} s. "
-                    "Nothing was changed; ask again when the cluster is at rest."
+                    f"A worker of the cluster has not stopped its tasks of connector {name} within "
+                    f"{_PATIENCE_SECONDS:g} s. Nothing was changed; ask again when the cluster is at rest."
                 )
-            yield self._inbox.pause(_LOOK_AGAIN)
-            patience -= _LOOK_AGAIN
+            yield self._inbox.pause(_LOOK_AGAIN_SECONDS)
+            patience -= _LOOK_AGAIN_SECONDS

@@ -36,7 +36,7 @@ _MOVING: Final = (
 # A partition that has no offset or no longer exists has nothing to delete.
 _FORGOTTEN: Final = (errors.NoError, errors.UnknownTopicOrPartitionError)
 _GONE: Final = (errors.NoError, errors.UnknownMemberIdError)
-_LOOK_AGAIN: Final = 0.2
+_LOOK_AGAIN_SECONDS: Final = 0.2
 _WITHOUT_MEMBERS: Final = ("Empty", "Dead")
 
 
@@ -176,7 +176,7 @@ def _answered(client: ClientProperties, ask: Callable[[KafkaAdminClient], T], ti
             except _MOVING:
                 if time.monotonic() >= deadline:
                     raise
-            time.sleep(_LOOK_AGAIN)
+            time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 @contextmanager

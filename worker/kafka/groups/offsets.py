@@ -9,7 +9,7 @@ from connect.internals.kafka.settings.client import ClientProperties
 
 __all__ = ["ConsumerGroup"]
 
-_TIMEOUT: Final = 30.0
+_TIMEOUT_SECONDS: Final = 30.0
 
 
 class ConsumerGroup:
@@ -27,7 +27,7 @@ class ConsumerGroup:
         """Return the offsets the group has committed."""
         from worker.kafka.groups.coordinator_requests import read_offsets  # noqa: PLC0415
 
-        return dict(sorted(read_offsets(self._client, self._group, _TIMEOUT).items()))
+        return dict(sorted(read_offsets(self._client, self._group, _TIMEOUT_SECONDS).items()))
 
     def alter(self, offsets: Mapping[tuple[str, int], int | None]) -> None:
         """Set offsets; ``None`` deletes one.
@@ -38,12 +38,12 @@ class ConsumerGroup:
         from worker.kafka.groups.coordinator_requests import forget_offsets, set_offsets  # noqa: PLC0415
 
         if forgotten := [place for place, offset in offsets.items() if offset is None]:
-            forget_offsets(self._client, self._group, forgotten, _TIMEOUT)
+            forget_offsets(self._client, self._group, forgotten, _TIMEOUT_SECONDS)
         if wanted := {place: offset for place, offset in offsets.items() if offset is not None}:
-            set_offsets(self._client, self._group, wanted, _TIMEOUT)
+            set_offsets(self._client, self._group, wanted, _TIMEOUT_SECONDS)
 
     def delete(self) -> None:
         """Delete all offsets by deleting the group."""
         from worker.kafka.groups.coordinator_requests import delete_group  # noqa: PLC0415
 
-        delete_group(self._client, self._group, _TIMEOUT)
+        delete_group(self._client, self._group, _TIMEOUT_SECONDS)

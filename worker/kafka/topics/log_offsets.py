@@ -17,7 +17,7 @@ __all__ = ["LogOffsets", "Place"]
 Place: TypeAlias = tuple[str, int]
 """A topic and one of its partitions."""
 
-_TIMEOUT: Final = 30.0
+_TIMEOUT_SECONDS: Final = 30.0
 _EARLIEST: Final = _OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Final = _OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
@@ -34,7 +34,7 @@ class LogOffsets:
     def partitions(self, topics: Iterable[str]) -> list[Place]:
         """Return the partitions of these topics, in order; a missing topic has none."""
         try:
-            present = self._admin.list_topics(timeout=_TIMEOUT).topics
+            present = self._admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
         except KafkaException as error:
             raise _refused("the topics", error, topics) from error
         return [(topic, partition) for topic in sorted(topics) if topic in present for partition in _of(present[topic])]
@@ -57,7 +57,7 @@ class LogOffsets:
         if not asked:
             return {}
         answers: Mapping[TopicPartition, Any] = self._admin.list_offsets(
-            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT
+            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_SECONDS
         )
         found: dict[Place, int] = {}
         for item, answer in answers.items():

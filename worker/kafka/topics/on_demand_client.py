@@ -15,7 +15,7 @@ __all__ = ["OnDemandClient"]
 
 C = TypeVar("C", Consumer, Producer)
 
-_AT_REST: Final = 30.0
+_AT_REST_SECONDS: Final = 30.0
 
 
 class OnDemandClient(Generic[C]):
@@ -28,7 +28,7 @@ class OnDemandClient(Generic[C]):
         self._make: Callable[[], C] = make
         self._now = now
         self._client: C | None = make()
-        self._rests_at = now() + _AT_REST
+        self._rests_at = now() + _AT_REST_SECONDS
 
     @property
     def rests(self) -> bool:
@@ -38,7 +38,7 @@ class OnDemandClient(Generic[C]):
     @property
     def client(self) -> C:
         """The client, which is created if needed; this counts as a use."""
-        self._rests_at = self._now() + _AT_REST
+        self._rests_at = self._now() + _AT_REST_SECONDS
         if self._client is None:
             self._client = self._make()
         return self._client

@@ -24,8 +24,8 @@ from worker.runtime.metrics import TaskMetrics
 __all__ = ["Loads"]
 
 logger = logging.getLogger(__name__)
-_TICK: Final = 1.0
-_LINE: Final = 10.0
+_TICK_SECONDS: Final = 1.0
+_LINE_SECONDS: Final = 10.0
 _KEPT: Final = 20
 _RANGES: Final = 20
 _LONGEST_TEXT: Final = 2_000
@@ -73,7 +73,7 @@ class _Load:
                 for item in plan.ranges[:_RANGES]
             ],
             "progress": asdict(self.progress),
-            "rows_per_second": round(self.progress.rows / max(seconds, _TICK)),
+            "rows_per_second": round(self.progress.rows / max(seconds, _TICK_SECONDS)),
             "error": self.error,
         }
 
@@ -186,10 +186,10 @@ class Loads:
         self._metrics.count("load-file-total", progress.files)
 
     def _tell_on(self, load: _Load, over: threading.Event) -> None:
-        due = _LINE
-        while not over.wait(_TICK):
+        due = _LINE_SECONDS
+        while not over.wait(_TICK_SECONDS):
             if load.seconds >= due:
-                due = load.seconds + _LINE
+                due = load.seconds + _LINE_SECONDS
                 logger.info("%s", load.line())
             # The task's thread, to which the metrics belong, is waiting for the load.
             self._metrics.report()

@@ -48,8 +48,8 @@ from worker.runtime.waits import Waits
 __all__ = ["BulkLoop", "BulkTaskRuntimeContext"]
 
 logger = logging.getLogger(__name__)
-_RETRY: Final = 5.0
-_PATIENCE: Final = 10
+_RETRY_SECONDS: Final = 5.0
+_TIMES_AS_LONG: Final = 10
 _LAST_WAITS: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 
@@ -284,11 +284,11 @@ class BulkLoop:
         try:
             # An engine may take long for a load; that alone is no reason to report a hang.
             begun = time.monotonic()
-            with self._loads.under_way(load), self._control.watch.call("load", _PATIENCE):
+            with self._loads.under_way(load), self._control.watch.call("load", _TIMES_AS_LONG):
                 self._task.load(load.ranges)
             self._metrics.timings.took(PUT, time.monotonic() - begun)
         except RetriableError as error:
-            seconds = error.retry_after or _RETRY
+            seconds = error.retry_after or _RETRY_SECONDS
             logger.warning("The load will be tried again in %g s: %s", seconds, error)
             self._loads.retried_in(seconds)
             self._control.wait(seconds)

@@ -24,8 +24,8 @@ from worker.runtime.sink.topic_ids import is_of_former, marked
 __all__ = ["MADE_AGAIN", "MadeAgainError", "Partitions"]
 
 logger = logging.getLogger(__name__)
-_TIMEOUT: Final = 30.0
-_REFRESH: Final = 10.0
+_TIMEOUT_SECONDS: Final = 30.0
+_REFRESH_SECONDS: Final = 10.0
 _END: Final = -1
 _BEGINNING: Final = -2
 MADE_AGAIN: Final = (
@@ -52,7 +52,7 @@ class Partitions:
         self._consumer = consumer
         self._admin = admin
         self._choice = choice
-        self._soon = min(_REFRESH, poll_seconds)
+        self._soon = min(_REFRESH_SECONDS, poll_seconds)
         self._known: tuple[TopicPartition, ...] = ()
         self._gone: set[TopicPartition] = set()
         self._due = 0.0
@@ -108,7 +108,7 @@ class Partitions:
         asked = [confluent_kafka.TopicPartition(*tp) for tp in partitions]
         if not asked:
             return {}
-        answers = self._consumer.committed(asked, timeout=_TIMEOUT)
+        answers = self._consumer.committed(asked, timeout=_TIMEOUT_SECONDS)
         offsets = _checked(answers)
         former = {TopicPartition(at.topic, at.partition) for at in answers if is_of_former(at, self.topic_ids)}
         return {tp: offset if offset >= 0 and tp not in former else None for tp, offset in offsets.items()}
@@ -120,7 +120,7 @@ class Partitions:
     def _offsets(self, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Look up all at once. Kafka's request takes a time, or a special value for the end or the beginning."""
         client = [confluent_kafka.TopicPartition(*tp, which) for tp, which in asked.items()]
-        return _checked(self._consumer.offsets_for_times(client, timeout=_TIMEOUT)) if client else {}
+        return _checked(self._consumer.offsets_for_times(client, timeout=_TIMEOUT_SECONDS)) if client else {}
 
     def _find(self) -> None:
         present = self._choice.partitions(self._consumer)
@@ -134,7 +134,7 @@ class Partitions:
         self._known = tuple(sorted(found))
         self.missing = self._choice.missing(present)
         # A missing topic is usually about to be created by a source.
-        self._due = time.monotonic() + (_REFRESH if self.missing is None else self._soon)
+        self._due = time.monotonic() + (_REFRESH_SECONDS if self.missing is None else self._soon)
 
 
 def _checked(answers: Iterable[confluent_kafka.TopicPartition]) -> dict[TopicPartition, int]:

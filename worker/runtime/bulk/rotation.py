@@ -19,8 +19,8 @@ from worker.runtime.bulk.plan import Limits, Plan, Waiting, plan
 
 __all__ = ["Clock", "RecordWindows", "Rotation", "Search", "last_due", "limits_of"]
 
-_SMALLEST: Final = 1.0
-_UNKNOWN: Final = 1000.0
+_SMALLEST_BYTES: Final = 1.0
+_UNKNOWN_BYTES: Final = 1000.0
 _SCHEDULE: Final = "rotate.schedule.interval.ms"
 _DRAIN: Final = "run.until=drained"
 
@@ -117,7 +117,7 @@ class Rotation:
                 end,
                 self._seen[tp].since,
                 self._grown[tp.topic],
-                max(offset_bytes.get(tp.topic, _UNKNOWN), _SMALLEST),
+                max(offset_bytes.get(tp.topic, _UNKNOWN_BYTES), _SMALLEST_BYTES),
                 cuts.get(tp),
             )
             for tp, end in ends.items()

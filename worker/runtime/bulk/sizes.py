@@ -15,11 +15,11 @@ from connect.data import TopicPartition
 __all__ = ["OffsetSizes"]
 
 logger = logging.getLogger(__name__)
-_HOLDS: Final = 600.0
-_UNKNOWN_FOR: Final = 60.0
+_HOLDS_SECONDS: Final = 600.0
+_UNKNOWN_FOR_SECONDS: Final = 60.0
 _ENOUGH: Final = 20
-_PATIENCE: Final = 5.0
-_STEP: Final = 0.5
+_PATIENCE_SECONDS: Final = 5.0
+_STEP_SECONDS: Final = 0.5
 
 
 class _Sample:
@@ -74,7 +74,7 @@ class OffsetSizes:
         if places:
             found = self._sample(dict(places.values()))
             self._known |= found
-            self._due |= {topic: now + (_HOLDS if topic in found else _UNKNOWN_FOR) for topic in places}
+            self._due |= {topic: now + (_HOLDS_SECONDS if topic in found else _UNKNOWN_FOR_SECONDS) for topic in places}
         return self._known
 
     def _sample(self, places: Mapping[TopicPartition, int]) -> dict[str, float]:
@@ -89,10 +89,10 @@ class OffsetSizes:
         return {topic: size for topic, size in sizes.items() if size is not None}
 
     def _read(self, samples: Mapping[TopicPartition, _Sample]) -> None:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         missing = set(samples)
         while missing and time.monotonic() < deadline:
-            message = self._consumer.poll(_STEP)
+            message = self._consumer.poll(_STEP_SECONDS)
             if message is None:
                 continue
             tp = TopicPartition(message.topic() or "", message.partition() or 0)

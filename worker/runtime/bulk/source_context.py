@@ -28,7 +28,7 @@ from worker.stores.offset.store import check_offset
 __all__ = ["BulkSourceTaskRuntimeContext"]
 
 logger = logging.getLogger(__name__)
-_RETRY: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
 
 
 class BulkSourceTaskRuntimeContext:
@@ -96,7 +96,7 @@ class BulkSourceTaskRuntimeContext:
                 self._topics.ensure(topic)
             except RetriableError as error:
                 logger.warning("Topic %s cannot be looked up yet; trying again: %s", topic, error)
-                if not self._control.wait(error.retry_after or _RETRY):
+                if not self._control.wait(error.retry_after or _RETRY_SECONDS):
                     raise
             else:
                 return

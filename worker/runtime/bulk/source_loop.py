@@ -28,8 +28,8 @@ from worker.runtime.waits import Waits
 __all__ = ["BulkSourceLoop"]
 
 logger = logging.getLogger(__name__)
-_RETRY: Final = 5.0
-_PATIENCE: Final = 10
+_RETRY_SECONDS: Final = 5.0
+_TIMES_AS_LONG: Final = 10
 _NEW: Final = "new input"
 
 
@@ -79,13 +79,13 @@ class BulkSourceLoop:
         begun = time.monotonic()
         try:
             # An engine may take long for a load; that alone is no reason to report a hang.
-            with self._loads.under_way(Plan((), _NEW)), self._control.watch.call("load", _PATIENCE):
+            with self._loads.under_way(Plan((), _NEW)), self._control.watch.call("load", _TIMES_AS_LONG):
                 found = self._task.load()
         except RetriableError as error:
             if not self._control.poll():
                 logger.info("The load was ended early: %s", error)
                 return None
-            seconds = error.retry_after or _RETRY
+            seconds = error.retry_after or _RETRY_SECONDS
             if isinstance(error, MissingError):
                 self._waits.on(str(error))
             else:

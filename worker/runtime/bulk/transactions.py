@@ -42,7 +42,7 @@ __all__ = ["BulkSourceTransactions"]
 
 _NOBODY: Final = ""
 """The name under which claims are written. It is not a connector's, so claims are nobody's offsets."""
-_SERVE: Final = 0.1
+_SERVE_SECONDS: Final = 0.1
 _SLOTS: Final = "slots"
 
 
@@ -137,7 +137,7 @@ class BulkSourceTransactions:
             raise
 
     def _wait(self) -> None:
-        self._producer.poll(_SERVE)
+        self._producer.poll(_SERVE_SECONDS)
         if self._control.is_stopping():
             self._stop_at = self._stop_at or time.monotonic() + self._transactions.patience
             if time.monotonic() >= self._stop_at:

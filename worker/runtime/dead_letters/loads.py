@@ -48,8 +48,8 @@ from worker.runtime.source.producer import TransactionalProducer
 __all__ = ["LoadDeadLetters", "OffsetDigest", "Position", "not_written"]
 
 logger = logging.getLogger(__name__)
-_TIMEOUT: Final = 60.0
-_LARGEST: Final = 5_000
+_TIMEOUT_SECONDS: Final = 60.0
+_MOST_RECORDS: Final = 5_000
 _LONGEST_SECONDS: Final = 10.0
 
 
@@ -224,7 +224,7 @@ class _Writer:
             connector,
             transactional_id=dlq_group_id(connector),
             timeout=timeout,
-            patience=_TIMEOUT,
+            patience=_TIMEOUT_SECONDS,
             is_stopping=is_stopping,
         )
         self._longest = min(_LONGEST_SECONDS, timeout / 2)
@@ -237,7 +237,7 @@ class _Writer:
         self.give_up()  # what an abandoned load has left
         asked = [confluent_kafka.TopicPartition(*tp) for tp in partitions]
         found: dict[TopicPartition, Position] = {}
-        for item in self._consumer.committed(asked, timeout=_TIMEOUT):
+        for item in self._consumer.committed(asked, timeout=_TIMEOUT_SECONDS):
             if item.error is not None:
                 raise KafkaException(item.error)
             position = Position.read(item.offset, item.metadata)
@@ -258,7 +258,7 @@ class _Writer:
 
     @property
     def is_due(self) -> bool:
-        return self.is_open and (self._count >= _LARGEST or time.monotonic() - self._began >= self._longest)
+        return self.is_open and (self._count >= _MOST_RECORDS or time.monotonic() - self._began >= self._longest)
 
     def commit(self, positions: Mapping[TopicPartition, Position]) -> None:
         self._queue.flush()

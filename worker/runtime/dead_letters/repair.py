@@ -20,7 +20,7 @@ from worker.security.redaction import sounds_secret
 
 __all__ = ["Edit", "changes_of"]
 
-_MOST: Final = 100
+_MOST_CHANGES: Final = 100
 """The maximum number of changes listed for one record."""
 _MOST_CHARACTERS: Final = 500
 _DEEPEST: Final = 40
@@ -74,15 +74,15 @@ def changes_of(before: RawRecord, after: RawRecord, hide: Callable[[str], str]) 
         *_changes("value", before.value, after.value),
         *_header_changes(before.headers, after.headers),
     ]
-    shown: list[dict[str, str | None]] = [_shown_change(*change, hide) for change in found[:_MOST]]
-    return [*shown, {"key": "and more", "before": None, "after": None}] if len(found) > _MOST else shown
+    shown: list[dict[str, str | None]] = [_shown_change(*change, hide) for change in found[:_MOST_CHANGES]]
+    return [*shown, {"key": "and more", "before": None, "after": None}] if len(found) > _MOST_CHANGES else shown
 
 
 def _changes(part: str, before: bytes | None, after: bytes | None) -> list[tuple[str, Any, Any]]:
     if before == after:
         return []
     trees = _tree(before), _tree(after)
-    places = list(islice(_differences(part, *trees, 0), _MOST + 1)) if None not in trees else []
+    places = list(islice(_differences(part, *trees, 0), _MOST_CHANGES + 1)) if None not in trees else []
     return places or [(part, _text(before), _text(after))]
 
 

@@ -39,7 +39,7 @@ from worker.stores.offset.store import OffsetKey, offset_key, offset_value, pars
 __all__ = ["answer_of_source_offsets"]
 
 # The worker waits 90 s for an answer.
-_PATIENCE: Final = 60.0
+_PATIENCE_SECONDS: Final = 60.0
 _FIRST: Final = 0
 
 
@@ -79,7 +79,7 @@ def _write(assembly: Assembly, offsets: messages.OffsetPairs) -> messages.Source
 
 
 def _write_in_transaction(assembly: Assembly, values: Mapping[OffsetKey, bytes | None]) -> None:
-    topic, deadline = assembly.transaction_offsets_topic, time.monotonic() + _PATIENCE
+    topic, deadline = assembly.transaction_offsets_topic, time.monotonic() + _PATIENCE_SECONDS
     clients = Clients(assembly, _FIRST)
     producer, timeout = clients.transactional_producer()
     task = f"{assembly.config.name}-{_FIRST}"
@@ -102,8 +102,8 @@ def _write_in_transaction(assembly: Assembly, values: Mapping[OffsetKey, bytes |
         transactions.commit()
     except StopRequested:
         raise ConnectError(
-            f"The offsets could not be written to topic {topic} within {_PATIENCE:.0f} s: its brokers do not end the "
-            "transaction. Nothing is changed, or all of it; read the offsets, and ask again."
+            f"The offsets could not be written to topic {topic} within {_PATIENCE_SECONDS:.0f} s: its brokers do not "
+            "end the transaction. Nothing is changed, or all of it; read the offsets, and ask again."
         ) from None
     except PRODUCER_FAILURES as error:
         raise transactions.failure(kafka_error(error)) from error

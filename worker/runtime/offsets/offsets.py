@@ -27,8 +27,8 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-_PATIENCE: Final = 30.0
-_UNDER_WAY: Final = 0.1
+_PATIENCE_SECONDS: Final = 30.0
+_UNDER_WAY_SECONDS: Final = 0.1
 
 
 class WorkerOffsetReader:
@@ -37,7 +37,7 @@ class WorkerOffsetReader:
     It logs a wait every ``patience`` seconds.
     """
 
-    def __init__(self, control: Control, patience: float = _PATIENCE) -> None:
+    def __init__(self, control: Control, patience: float = _PATIENCE_SECONDS) -> None:
         self._control = control
         self._patience = patience
 
@@ -175,7 +175,7 @@ class OffsetCommitter:
     @property
     def next_look(self) -> float:
         """When to call :meth:`advance`, by :func:`time.monotonic`, since not every store reports when it has them."""
-        return time.monotonic() + _UNDER_WAY if self._under_way else self._due
+        return time.monotonic() + _UNDER_WAY_SECONDS if self._under_way else self._due
 
     def finish(self) -> bool:
         """Commit everything that can be committed, and wait. Return whether that succeeded."""

@@ -25,8 +25,8 @@ from worker.stores.offset.store import offset_key, offset_value, parse_offset
 
 __all__ = ["MergedOffsetReader", "OffsetReader", "TopicOffsetReader", "TopicOffsetWriter"]
 
-_READ_TIMEOUT: Final = 120.0
-_SERVE: Final = 0.1
+_READ_TIMEOUT_SECONDS: Final = 120.0
+_SERVE_SECONDS: Final = 0.1
 
 
 class OffsetReader(Protocol):
@@ -70,11 +70,11 @@ class TopicOffsetReader:
         """Return the stored offset of each source partition; ``None`` where there is none."""
         keys = [offset_key(self._connector, partition) for partition in partitions]
         if self._started:
-            self._topic.read_to_end(_READ_TIMEOUT).result()
+            self._topic.read_to_end(_READ_TIMEOUT_SECONDS).result()
         else:
-            if self._end_lost is not None and (under_way := self._topic.under_way(_READ_TIMEOUT)):
+            if self._end_lost is not None and (under_way := self._topic.under_way(_READ_TIMEOUT_SECONDS)):
                 self._end_lost(under_way)
-            self._topic.start(_READ_TIMEOUT)
+            self._topic.start(_READ_TIMEOUT_SECONDS)
             self._started = True
         return [parse_offset(self._view.get(key)) for key in keys]
 
@@ -156,7 +156,7 @@ class TopicOffsetWriter:
 
     def wait(self, seconds: float) -> None:
         """Wait for acknowledgements."""
-        self._producer.poll(min(seconds, _SERVE))
+        self._producer.poll(min(seconds, _SERVE_SECONDS))
 
     def _produce(self) -> None:
         errors = self._errors

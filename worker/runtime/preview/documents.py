@@ -31,7 +31,7 @@ MORE: Final = "there may be more"
 CUT: Final = f"what is shown has reached its limit of bytes, and {MORE}"
 _MOST_CHARACTERS: Final = 100
 """The length at which a text is cut."""
-_MOST: Final = 50
+_MOST_MEMBERS: Final = 50
 """How many members and items remain of a value that is cut, over all levels."""
 _PARTS: Final = ("key", "value", "headers")
 
@@ -235,7 +235,7 @@ def _cut(document: Document) -> Document:
     """Return a document with its long values cut."""
     if "rows" in document:
         few = [_Cut().of(row) for row in document["rows"][:1]]
-        columns = [{**column, "type": _short(column["type"])} for column in document["columns"][:_MOST]]
+        columns = [{**column, "type": _short(column["type"])} for column in document["columns"][:_MOST_MEMBERS]]
         return {**document, "folders": document["folders"][:1], "columns": columns, "rows": few, "cut": True}
     steps = [_cut_step(step) for step in document["steps"]]
     return {**document, "origin": _Cut().of(document["origin"]), "steps": steps, "cut": True}
@@ -254,7 +254,7 @@ class _Cut:
     """Cuts one value."""
 
     def __init__(self) -> None:
-        self._left = _MOST
+        self._left = _MOST_MEMBERS
 
     def of(self, value: Any) -> Any:
         """Return the beginning of a value."""

@@ -35,9 +35,9 @@ _PUBLISHES: Final = (
     "the source publishes by itself, as it reads: there is nothing to be seen before. Run it with another topic to try "
     "it"
 )
-_GRACE: Final = 3.0
+_GRACE_SECONDS: Final = 3.0
 """How many seconds a call of the plugin may still last when the time is up."""
-_GRACE_OF_ENGINE: Final = 55.0
+_GRACE_OF_ENGINE_SECONDS: Final = 55.0
 """The same for a call that starts an engine such as Spark; the worker waits some seconds longer."""
 
 
@@ -50,7 +50,7 @@ def preview(inquiry: messages.PreviewConnector, link: Link, redaction: Redaction
     assembly.hide_secrets()
     assembly.check_spark()
     deadline = time.monotonic() + inquiry.seconds
-    grace = _GRACE_OF_ENGINE if is_bulk(assembly) else _GRACE
+    grace = _GRACE_OF_ENGINE_SECONDS if is_bulk(assembly) else _GRACE_SECONDS
     hangs = threading.Timer(inquiry.seconds + grace, _tell_of_hang, (link, redaction, threading.get_ident()))
     hangs.daemon = True
     hangs.start()

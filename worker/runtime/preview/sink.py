@@ -29,8 +29,8 @@ from worker.runtime.sink.topic_choice import TopicChoice, topic_found
 
 __all__ = ["SinkPreview"]
 
-_SLICE: Final = 0.5
-_LIST_TIMEOUT: Final = 30.0
+_SLICE_SECONDS: Final = 0.5
+_LIST_TIMEOUT_SECONDS: Final = 30.0
 
 
 class SinkPreview:
@@ -90,7 +90,7 @@ class SinkPreview:
         if not choice.is_pattern:
             return choice.names
         try:
-            return choice.matching(self._admin.list_topics(timeout=_LIST_TIMEOUT).topics)
+            return choice.matching(self._admin.list_topics(timeout=_LIST_TIMEOUT_SECONDS).topics)
         except KafkaException as error:
             raise ConnectError(f"The broker does not list the topics: {error.args[0].str()}") from error
 
@@ -114,7 +114,7 @@ class SinkPreview:
                     return CUT if self._show.full else MORE
                 if time.monotonic() >= deadline:
                     return "the time is up"
-                for message in consumer.consume(records - shown, _SLICE):
+                for message in consumer.consume(records - shown, _SLICE_SECONDS):
                     shown += self._take(message, unread)
         return "that is all there is"
 

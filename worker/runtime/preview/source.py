@@ -28,9 +28,9 @@ __all__ = ["SourcePreview"]
 
 logger = logging.getLogger(__name__)
 
-_RETRY: Final = 1.0
-_IDLE: Final = 0.01
-_LOOK: Final = 0.05
+_RETRY_SECONDS: Final = 1.0
+_IDLE_SECONDS: Final = 0.01
+_LOOK_SECONDS: Final = 0.05
 _REGISTERS: Final = "auto.register.schemas"
 
 
@@ -53,7 +53,7 @@ class _Context:
 
     def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:  # noqa: ARG002
         """Wait briefly: a preview does not last long."""
-        self.wait(min(seconds, _LOOK))
+        self.wait(min(seconds, _LOOK_SECONDS))
 
     def wake(self) -> None:
         """Do nothing: the waits of a preview are short."""
@@ -115,7 +115,7 @@ class SourcePreview:
                 if not found:
                     if all(task.drained() for task in tasks):
                         return "that is all: the source is read to its end"
-                    time.sleep(_IDLE)
+                    time.sleep(_IDLE_SECONDS)
         return CUT if self._show.full else MORE
 
     def _started(self, started: ExitStack, deadline: float) -> list[SourceTask[Any]]:
@@ -165,7 +165,7 @@ def _polled(task: SourceTask[Any]) -> Iterator[SourceRecord]:
         yield from task.poll() or ()
     except RetriableError as error:
         logger.warning("The task asks to be polled again: %s", error)
-        task.context.wait(error.retry_after or _RETRY)
+        task.context.wait(error.retry_after or _RETRY_SECONDS)
 
 
 def _why_not_converted(converters: Converters) -> str | None:

@@ -21,11 +21,11 @@ from worker.kafka.clients.shared_admin import SharedAdmin
 __all__ = ["Coverage", "group_assignment"]
 
 logger = logging.getLogger(__name__)
-_TIMEOUT: Final = 5.0
-_ASK_AGAIN: Final = 1.0
-_PATIENCE: Final = 3.0
+_TIMEOUT_SECONDS: Final = 5.0
+_ASK_AGAIN_SECONDS: Final = 1.0
+_PATIENCE_SECONDS: Final = 3.0
 """Seconds for which partitions may be left over: the client itself may be about to divide them."""
-_MOST_PATIENCE: Final = 300.0
+_MOST_PATIENCE_SECONDS: Final = 300.0
 """The same after many attempts in vain, each of which waits twice as long as the one before."""
 
 
@@ -40,7 +40,7 @@ class Coverage:
     ) -> None:
         self._ask = ask
         self._clock = clock
-        self._patience = _PATIENCE
+        self._patience = _PATIENCE_SECONDS
         self._left_since: float | None = None
         self.due: float | None = None
         """When to look next; ``None`` if the latest division is known to be complete."""
@@ -66,17 +66,17 @@ class Coverage:
                 return set()
             if members is None:
                 self._left_since = None
-                self.due = now + _ASK_AGAIN
+                self.due = now + _ASK_AGAIN_SECONDS
                 return set()
             left -= set(members)
         if not left:
-            self._patience, self.due = _PATIENCE, None
+            self._patience, self.due = _PATIENCE_SECONDS, None
             return set()
         self._left_since = now if self._left_since is None else self._left_since
         if now < self._left_since + self._patience:
-            self.due = min(now + _ASK_AGAIN, self._left_since + self._patience)
+            self.due = min(now + _ASK_AGAIN_SECONDS, self._left_since + self._patience)
             return set()
-        self._patience = min(2 * self._patience, _MOST_PATIENCE)
+        self._patience = min(2 * self._patience, _MOST_PATIENCE_SECONDS)
         self.divided()
         return left
 
@@ -86,7 +86,7 @@ def group_assignment(admin: SharedAdmin, group: str) -> set[TopicPartition] | No
 
     Raises ``KafkaException`` if the brokers do not say.
     """
-    found = admin.describe_group(group, _TIMEOUT)
+    found = admin.describe_group(group, _TIMEOUT_SECONDS)
     if found.state is not ConsumerGroupState.STABLE:
         return None
     return {

@@ -25,7 +25,7 @@ from worker.kafka.clients.shared_admin import SharedAdmin
 __all__ = ["remove_predecessors"]
 
 logger = logging.getLogger(__name__)
-_TIMEOUT: Final = 5.0
+_TIMEOUT_SECONDS: Final = 5.0
 
 
 def remove_predecessors(client: ClientProperties, own_id: str, admin: SharedAdmin) -> None:
@@ -44,7 +44,7 @@ def remove_predecessors(client: ClientProperties, own_id: str, admin: SharedAdmi
             # The module is imported on demand, because it takes 20 MB.
             from worker.kafka.groups.coordinator_requests import remove_members  # noqa: PLC0415
 
-            remove_members(client, group, members, _TIMEOUT)
+            remove_members(client, group, members, _TIMEOUT_SECONDS)
             logger.info("Removed a former consumer of this task, which had not left, from group %s", group)
     except (ConnectError, KafkaException) as error:
         logger.info(
@@ -62,6 +62,6 @@ def _is_of_brokers(client: ClientProperties) -> bool:
 def _members(admin: SharedAdmin, group: str, client_id: str) -> list[str]:
     return [
         member.member_id
-        for member in admin.describe_group(group, _TIMEOUT).members
+        for member in admin.describe_group(group, _TIMEOUT_SECONDS).members
         if member.client_id == client_id and member.group_instance_id is None
     ]

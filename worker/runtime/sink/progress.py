@@ -16,8 +16,8 @@ from connect.internals.chain.raw_records import ConsumedBatch
 __all__ = ["EndOffsets", "PartitionProgress", "Pending", "SinkProgress", "first_offset", "lag", "with_offsets"]
 
 logger = logging.getLogger(__name__)
-_TIMEOUT: Final = 10.0
-_SOON: Final = 2.0
+_TIMEOUT_SECONDS: Final = 10.0
+_SOON_SECONDS: Final = 2.0
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ def with_offsets(consumer: Consumer, partitions: Collection[TopicPartition]) -> 
     """Return those partitions in which the group has an offset; all of them if the broker does not say in time."""
     asked = [confluent_kafka.TopicPartition(*partition) for partition in partitions]
     try:
-        found = consumer.committed(asked, timeout=_SOON)
+        found = consumer.committed(asked, timeout=_SOON_SECONDS)
     except KafkaException:
         return partitions
     return {TopicPartition(item.topic, item.partition) for item in found if item.offset >= 0 or item.error is not None}
@@ -150,7 +150,7 @@ def first_offset(consumer: Consumer, partition: TopicPartition, reset: str) -> i
 
 def _watermarks(consumer: Consumer, partition: TopicPartition, *, cached: bool) -> tuple[int, int]:
     client = confluent_kafka.TopicPartition(*partition)
-    low, high = consumer.get_watermark_offsets(client, timeout=_TIMEOUT, cached=cached)
+    low, high = consumer.get_watermark_offsets(client, timeout=_TIMEOUT_SECONDS, cached=cached)
     return low, high
 
 

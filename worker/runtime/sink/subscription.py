@@ -23,8 +23,8 @@ from worker.runtime.sink.topic_choice import TopicChoice, topic_found
 __all__ = ["RebalanceListener", "Subscription"]
 
 logger = logging.getLogger(__name__)
-_LOOK_AGAIN: Final = 10.0
-_MISSING_AGAIN: Final = 5.0
+_LOOK_AGAIN_SECONDS: Final = 10.0
+_MISSING_AGAIN_SECONDS: Final = 5.0
 _LEAVE_SECONDS: Final = 1.0
 _FEW: Final = 3
 _error: Final[Callable[[Message], KafkaError | None]] = confluent_kafka.Message.error
@@ -129,7 +129,7 @@ class Subscription:
 
     def look(self) -> None:
         """Look which topics exist, and subscribe to those that match a pattern. Join anew if some were left out."""
-        self._look_due = time.monotonic() + _LOOK_AGAIN
+        self._look_due = time.monotonic() + _LOOK_AGAIN_SECONDS
         try:
             present = self._present()
         except KafkaException as error:
@@ -138,7 +138,7 @@ class Subscription:
             self._coverage.due = None if self._coverage.due is None else self._look_due
             return
         before, self.missing = self.missing, self._choice.missing(present)
-        self._missing_due = None if self.missing is None else time.monotonic() + _MISSING_AGAIN
+        self._missing_due = None if self.missing is None else time.monotonic() + _MISSING_AGAIN_SECONDS
         if before is not None and self.missing is None:
             self._coverage.divided()
         topics = tuple(present)

@@ -14,7 +14,7 @@ from worker.config.internal_topics import InternalTopics
 
 __all__ = ["TopicChoice", "topic_found"]
 
-_TIMEOUT: Final = 10.0
+_TIMEOUT_SECONDS: Final = 10.0
 _MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _FEW: Final = 3
 
@@ -59,7 +59,7 @@ class TopicChoice:
         """
         found: dict[str, Any] = {}
         if self.is_pattern or len(self.names) > _FEW:
-            found = client.list_topics(timeout=_TIMEOUT).topics
+            found = client.list_topics(timeout=_TIMEOUT_SECONDS).topics
         if self.is_pattern:
             return {name: _numbers(found[name]) for name in self.matching(found)}
         present = {name: _good(found.get(name)) or topic_found(client, name) for name in sorted(self.names)}
@@ -103,7 +103,7 @@ def topic_found(client: Consumer | AdminClient, name: str) -> Any:
     Raises ``KafkaException`` if the broker does not answer. A consumer that is assigned a topic which its user may not
     describe reports nothing, and waits.
     """
-    topic = client.list_topics(name, timeout=_TIMEOUT).topics.get(name)
+    topic = client.list_topics(name, timeout=_TIMEOUT_SECONDS).topics.get(name)
     if topic is not None and topic.error is not None:
         if topic.error.code() not in _MISSING:
             raise KafkaException(topic.error)

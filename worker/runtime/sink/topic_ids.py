@@ -21,13 +21,13 @@ from worker.kafka.topics.admin import topic_ids
 __all__ = ["TopicIds", "is_of_former", "marked"]
 
 logger = logging.getLogger(__name__)
-_TIMEOUT: Final = 5.0
-_PATIENCE: Final = 30.0
-_AGAIN: Final = 60.0
-_RARELY: Final = 10.0
+_TIMEOUT_SECONDS: Final = 5.0
+_PATIENCE_SECONDS: Final = 30.0
+_AGAIN_SECONDS: Final = 60.0
+_RARELY_SECONDS: Final = 10.0
 """Seconds between checks of records after a pause, in the long run. They only avoid doubled records: none is lost
 without them, since each commit is checked."""
-_SAVED: Final = 30.0
+_SAVED_SECONDS: Final = 30.0
 """Up to the checks of so many seconds may be made at once, after a time without."""
 _MARK: Final = "topic-id="
 
@@ -73,7 +73,7 @@ class TopicIds:
         """
         asked = [confluent_kafka.TopicPartition(*partition) for partition in assignment]
         try:
-            answers = self._consumer.committed(asked, timeout=_TIMEOUT) if asked else []
+            answers = self._consumer.committed(asked, timeout=_TIMEOUT_SECONDS) if asked else []
         except KafkaException as error:
             logger.debug("The group's offsets cannot be looked up: %s", error)
             return self.unchecked(assignment)
@@ -88,7 +88,7 @@ class TopicIds:
         Topics without an id are left out. Raises ``ConnectError`` if the brokers do not answer.
         """
         self._is_strict = True
-        found = topic_ids(self._client(), sorted(set(topics)), _PATIENCE, needs_answer=True)
+        found = topic_ids(self._client(), sorted(set(topics)), _PATIENCE_SECONDS, needs_answer=True)
         self._ids = found | self._ids
         return found
 
@@ -102,7 +102,7 @@ class TopicIds:
         if now < self._check_due:
             self.is_check_owed = True
             return False
-        self._check_due = max(self._check_due, now - _SAVED) + _RARELY
+        self._check_due = max(self._check_due, now - _SAVED_SECONDS) + _RARELY_SECONDS
         return True
 
     def rest(self) -> None:
@@ -144,7 +144,7 @@ class TopicIds:
         if not topics:
             return {}
         try:
-            return topic_ids(self._client(), topics, _TIMEOUT)
+            return topic_ids(self._client(), topics, _TIMEOUT_SECONDS)
         except KafkaException as error:
             logger.debug("The ids of topics are unknown: %s", error)
             return {}
@@ -155,7 +155,7 @@ class TopicIds:
         return self._admin
 
     def _miss(self, topic: str) -> None:
-        self._not_before[topic] = time.monotonic() + _AGAIN
+        self._not_before[topic] = time.monotonic() + _AGAIN_SECONDS
         if topic not in self._reported:
             self._reported.add(topic)
             logger.info(
@@ -171,7 +171,9 @@ class TopicIds:
         if not asked:
             return set()
         try:
-            answers = self._consumer.committed([confluent_kafka.TopicPartition(*tp) for tp in asked], timeout=_TIMEOUT)
+            answers = self._consumer.committed(
+                [confluent_kafka.TopicPartition(*tp) for tp in asked], timeout=_TIMEOUT_SECONDS
+            )
         except KafkaException as error:
             logger.debug("The group's offsets cannot be looked up: %s", error)
             return set()

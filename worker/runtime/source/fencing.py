@@ -24,7 +24,7 @@ from worker.runtime.control import Control
 
 __all__ = ["confirm_ownership", "fence"]
 
-_TIMEOUT: Final = 60.0
+_TIMEOUT_SECONDS: Final = 60.0
 _AT_ONCE: Final = 8
 
 
@@ -41,7 +41,7 @@ def fence(producers: Iterable[tuple[str, ClientProperties]]) -> None:
 def _fence(named: tuple[str, ClientProperties]) -> None:
     owner, properties = named
     try:
-        librdkafka.producer(properties).init_transactions(_TIMEOUT)
+        librdkafka.producer(properties).init_transactions(_TIMEOUT_SECONDS)
     except KafkaException as error:
         right = on_transactional_id(str(properties.properties["transactional.id"]), "Write")
         reason = explained(error.args[0], PRODUCER, right)

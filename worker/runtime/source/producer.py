@@ -28,7 +28,7 @@ __all__ = ["RestingProducer", "TransactionalProducer"]
 logger = logging.getLogger(__name__)
 _SLICE: Final = 0.5
 _ABORT_TIMEOUT: Final = 10.0
-_PAUSE: Final = 0.05
+_PAUSE_SECONDS: Final = 0.05
 _FENCED: Final = frozenset(
     {
         KafkaError._FENCED,
@@ -179,7 +179,7 @@ class TransactionalProducer:
                     if now >= patience:
                         raise StopRequested from error
                 # Only here does the client report that its login was refused.
-                self._producer.poll(0 if cause.code() in _TIMED_OUT else _PAUSE)
+                self._producer.poll(0 if cause.code() in _TIMED_OUT else _PAUSE_SECONDS)
             else:
                 return
 

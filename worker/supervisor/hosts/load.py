@@ -16,7 +16,7 @@ from worker.unit import Unit
 
 __all__ = ["Load"]
 
-_MEMORY: Final = 20.0
+_MEMORY_SECONDS: Final = 20.0
 """The seconds over which the share of a core is averaged, with older seconds weighing less and less."""
 _BUSY: Final = 0.2
 """A unit that takes this share of a core leaves a shared host."""
@@ -24,8 +24,8 @@ _CROWDED: Final = 0.5
 """If all units of a host together take this share of a core, the busiest leaves."""
 _LITTLE: Final = 0.05
 """A unit that takes a smaller share of a core counts as idle."""
-_REST: Final = 600.0
-_PAUSE: Final = 60.0
+_REST_SECONDS: Final = 600.0
+_PAUSE_SECONDS: Final = 60.0
 """The idle seconds after which a unit that has always run alone joins others."""
 _LONGER: Final = 4
 
@@ -41,7 +41,7 @@ class _Known:
     rests_since: float = 0.0
 
     def share_at(self, now: float) -> float:
-        return self.share * math.exp((self.at - now) / _MEMORY)
+        return self.share * math.exp((self.at - now) / _MEMORY_SECONDS)
 
 
 class Load:
@@ -75,7 +75,7 @@ class Load:
     def rests(self, unit: Unit, total: float, now: float) -> bool:
         """Take in the CPU seconds of a unit that has always run alone. Return whether it has rested for a minute."""
         known = self._follow(unit, total, now)
-        return now - known.rests_since >= _PAUSE
+        return now - known.rests_since >= _PAUSE_SECONDS
 
     def forget(self, unit: Unit) -> None:
         """Forget a unit, since it has another configuration now or has ended."""
@@ -88,14 +88,14 @@ class Load:
         elif now > known.at:
             share = (total - known.total) / (now - known.at)
             before = known.share_at(now)
-            known.share = before + share * (1 - math.exp((known.at - now) / _MEMORY))
+            known.share = before + share * (1 - math.exp((known.at - now) / _MEMORY_SECONDS))
         known.total, known.at = total, now
         if known.share >= _LITTLE:
             known.rests_since = now
         return known
 
     def _has_rested(self, known: _Known, now: float) -> bool:
-        known.is_alone = now - known.rests_since < _REST * _LONGER ** (known.times - 1)
+        known.is_alone = now - known.rests_since < _REST_SECONDS * _LONGER ** (known.times - 1)
         return not known.is_alone
 
     def _crowds(self, unit: Unit, mates: Collection[Unit], now: float) -> bool:

@@ -187,7 +187,7 @@ class Crowd:
         self._alone.discard(unit)
 
 
-_WAIT: Final = 300.0
+_WAIT_SECONDS: Final = 300.0
 _COMFORTABLE: Final = ROOM * 4 // 5
 
 
@@ -217,7 +217,7 @@ class Vacancies:
 
     def next_look(self) -> float | None:
         """Return when :meth:`look` may decide otherwise though no unit has come or gone."""
-        return min((since + _WAIT for since in self._since.values()), default=None)
+        return min((since + _WAIT_SECONDS for since in self._since.values()), default=None)
 
     def _look_at(self, group: Group, hosts: list[Place], now: float) -> None:
         closing = self._closing.pop(group, None)
@@ -227,7 +227,7 @@ class Vacancies:
                 return
         if not _fits(hosts[0], hosts, _COMFORTABLE):
             self._since.pop(group, None)
-        elif now - self._since.setdefault(group, now) >= _WAIT:
+        elif now - self._since.setdefault(group, now) >= _WAIT_SECONDS:
             del self._since[group]
             self._closing[group] = hosts[0].number
 

@@ -38,8 +38,8 @@ _CREATES_NONE: Final = {"allow.auto.create.topics": False}
 T = TypeVar("T")
 ErrorCallback: TypeAlias = Callable[[KafkaError], None]
 
-_LEAST_WAIT: Final = 0.1
-_MOST_WAIT: Final = 2.0
+_LEAST_WAIT_SECONDS: Final = 0.1
+_MOST_WAIT_SECONDS: Final = 2.0
 
 UNREACHABLE: Final = "The Kafka client reaches no broker, and goes on trying"
 """Logged every second by a client that has lost all brokers."""
@@ -201,7 +201,7 @@ def until_answered(ask: Callable[[], T], seconds: float) -> T:
     When a broker goes away, all requests on its connection fail at once, regardless of their timeouts.
     """
     deadline = time.monotonic() + seconds
-    wait = _LEAST_WAIT
+    wait = _LEAST_WAIT_SECONDS
     while True:
         try:
             return ask()
@@ -210,7 +210,7 @@ def until_answered(ask: Callable[[], T], seconds: float) -> T:
                 raise
             logger.warning("%s; asking again", error)
         time.sleep(wait)
-        wait = min(wait * 2, _MOST_WAIT)
+        wait = min(wait * 2, _MOST_WAIT_SECONDS)
 
 
 def _configuration(properties: ClientProperties, on_error: ErrorCallback | None) -> dict[str, Any]:

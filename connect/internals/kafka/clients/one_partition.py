@@ -15,7 +15,7 @@ from connect.internals.kafka.settings.properties import JAVA_DEFAULTS, layered, 
 __all__ = ["PartitionReader", "ReadMessage"]
 
 _ANSWER_SECONDS: Final = 10.0
-_MOST: Final = 100
+_MOST_MESSAGES: Final = 100
 
 
 class ReadMessage(NamedTuple):
@@ -50,7 +50,7 @@ class PartitionReader:
     def take(self, seconds: float) -> list[ReadMessage]:
         """Return the next records, none if none come in time."""
         found: list[ReadMessage] = []
-        for message in self._consumer.consume(_MOST, seconds):
+        for message in self._consumer.consume(_MOST_MESSAGES, seconds):
             error, offset = message.error(), message.offset()
             if error is not None:
                 raise self._unreadable(error.str())

@@ -40,8 +40,8 @@ JsonEncode = Callable[[Sequence[Any]], list[bytes]]
 _Node = Callable[[Any], Any]
 _OPTIONS: Final = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
 _FLOATS: Final = (Type.FLOAT32, Type.FLOAT64)
-_LARGEST: Final = (1 << 64) - 1
-_SMALLEST: Final = -(1 << 63)
+_LARGEST_INTEGER: Final = (1 << 64) - 1
+_SMALLEST_INTEGER: Final = -(1 << 63)
 _DAY_MS: Final = 86_400_000
 
 
@@ -119,7 +119,7 @@ def _thorough(value: Any) -> bytes:
 def _written_out(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    if isinstance(value, int) and not _SMALLEST <= value <= _LARGEST:
+    if isinstance(value, int) and not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
         return orjson.Fragment(str(value))
     if isinstance(value, Mapping):
         return {key: _written_out(item) for key, item in value.items()}

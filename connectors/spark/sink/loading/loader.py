@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_AGAIN: Final = 3
+_REPEATED_ATTEMPT: Final = 3
 """The first attempt of a repeated load."""
 
 
@@ -98,7 +98,7 @@ class Loader:
                 "Loading topic %s again: another topic has changed a table that both write to.", requests[place].topic
             )
             request = replace(requests[place], known={**known, **tables}, records={**records, **kept})
-            loads[place] = self._load_of(request, _AGAIN)
+            loads[place] = self._load_of(request, _REPEATED_ATTEMPT)
             found[place] = self._session.jobs.run_all([loads[place].steps()])[0]
             tables |= found[place].tables
             kept |= found[place].records

@@ -107,7 +107,7 @@ class Loaded:
     late: Mapping[int, OffsetSet] = field(default_factory=dict)
 
 
-_LEAST: Final = 20_000
+_LEAST_RECORDS: Final = 20_000
 """The number of records that justifies a separate task."""
 _TOGETHER: Final = 32
 """The maximum number of splits a task reads, however few records they have."""
@@ -116,7 +116,7 @@ _TOGETHER: Final = 32
 def splits_of(ranges: Sequence[OffsetRange], parallelism: int) -> list[OffsetRange]:
     """Return the ranges, with large ones split if there are fewer than Spark could work on in parallel."""
     records = sum(map(len, ranges))
-    wanted = min(parallelism, records // _LEAST)
+    wanted = min(parallelism, records // _LEAST_RECORDS)
     if wanted <= len(ranges):
         return list(ranges)
     return [part for item in ranges for part in _parts(item, round(wanted * len(item) / records))]
@@ -134,7 +134,7 @@ def tasks_for(splits: Sequence[OffsetRange]) -> int:
     """Return the number of tasks for these splits. A task may read several of them, because starting a task costs more
     than reading a few records.
     """
-    return min(len(splits), max(sum(map(len, splits)) // _LEAST, -(-len(splits) // _TOGETHER)))
+    return min(len(splits), max(sum(map(len, splits)) // _LEAST_RECORDS, -(-len(splits) // _TOGETHER)))
 
 
 def split_numbers(spark: SparkSession, count: int, tasks: int | None = None) -> DataFrame:

@@ -102,7 +102,7 @@ _FUNCTIONS: Final = frozenset(
     ]
 )
 """Functions outside these groups that do the same; some of Spark's others call Java or read files."""
-_MOST: Final = 50_000
+_MOST_PARTS: Final = 50_000
 
 
 def check_query(spark: SparkSession, key: str, text: str, tables: frozenset[str]) -> None:
@@ -132,7 +132,7 @@ class _Walk:
         if not hasattr(node, "getClass"):
             return  # a text, a number or nothing
         self._seen += 1
-        if self._seen > _MOST:
+        if self._seen > _MOST_PARTS:
             yield "it is too long"
             return
         name = node.getClass().getName()

@@ -28,7 +28,7 @@ Place: TypeAlias = tuple[int, str]
 """A file's position in the order: its modification time in milliseconds, and its digest."""
 
 _BEGINNING: Final[Place] = (-1, "")
-_MOST: Final = 10_000
+_MOST_FILES: Final = 10_000
 _DIGEST_BYTES: Final = 12
 _KEYS: Final = {"modified": int, "digest": str, "passed": int, "sent": str}
 
@@ -77,7 +77,7 @@ class Bookmark:
         """Return the bookmark once the files with these names are done too; its mark does not move."""
         return replace(self, sent={**self.sent, **_times_of(pieces)})
 
-    def after(self, files: Iterable[FoundFile], rest: Place | None, lateness: int, most: int = _MOST) -> Bookmark:
+    def after(self, files: Iterable[FoundFile], rest: Place | None, lateness: int, most: int = _MOST_FILES) -> Bookmark:
         """Return the bookmark once these files are done too; ``rest`` is the position of the first file that is not.
 
         The mark stays this many milliseconds behind the newest of them, unless that would leave more than ``most``

@@ -101,7 +101,7 @@ def _is_cut(records: list[SourceRecord], number: int) -> bool:
     return "__debezium.newkey" in names and following.value is not None
 
 
-@pytest.mark.parametrize("product", ["mysql", "mariadb"])
+@pytest.mark.parametrize("product", ["mariadb", *thorough("mysql")])
 def test_an_offset_of_debezium_within_a_transaction_is_gone_on_with(product: str) -> None:
     """On a server of its own: the transaction has to be the next in the log."""
     with own_server(product) as db:

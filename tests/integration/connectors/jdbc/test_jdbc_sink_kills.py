@@ -9,7 +9,7 @@ import pytest
 
 from connect.internals.crash import CRASH_POINT_VARIABLE
 from equipment.brokers.topics import create_topic, produce, read_topic
-from equipment.proofs import EVERY_KILL, thorough
+from equipment.proofs import EVERY_KILL
 from equipment.servers.lease import Database
 from equipment.waiting import wait_until
 from equipment.workers.standalone import StandaloneWorker
@@ -61,7 +61,8 @@ def filled(bootstrap: str, topic: str) -> str:
     return topic
 
 
-@pytest.mark.parametrize("product", ["postgresql", *thorough("mariadb")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("product", ["postgresql", "mariadb"])
 def test_each_row_is_there_once_though_workers_are_killed(
     standalone: Callable[..., StandaloneWorker], request: pytest.FixtureRequest, filled: str, product: str
 ) -> None:

@@ -20,6 +20,7 @@ from connectors.mirror.policies import replication_policy
 from connectors.mirror.records import Checkpoint
 from equipment.brokers.topics import admin_client, create_topic, ordered_producer, produce
 from equipment.mirror_recordings import Recorded, dumped_topics
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
@@ -78,7 +79,11 @@ def target(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(
     scope="module",
-    params=[("one_way", "A", "B"), ("active_active", "A", "B"), ("active_active", "B", "A"), ("dedicated", "A", "B")],
+    params=[
+        ("one_way", "A", "B"),
+        ("active_active", "A", "B"),
+        *thorough(("active_active", "B", "A"), ("dedicated", "A", "B")),
+    ],
     ids=lambda param: f"{param[0]}-{param[1]}-{param[2]}",
 )
 def flow(request: pytest.FixtureRequest, source: str, target: str) -> Iterator[Flow]:

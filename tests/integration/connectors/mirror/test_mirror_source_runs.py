@@ -247,6 +247,7 @@ def test_what_is_gone_is_told_and_what_was_aborted_is_left_out(flow: Flow) -> No
     wait_until("the runs are written", lambda: flow.runs(0) == (Run(0, 15, 30, 0), Run(32, 45, 1, 30)))
 
 
+@pytest.mark.thorough
 def test_a_topic_made_anew_is_noticed_though_all_was_killed_with_the_first_offsets(flow: Flow) -> None:
     source, topic = flow.source, flow.topic
     create_topic(source, topic)
@@ -264,6 +265,7 @@ def test_a_topic_made_anew_is_noticed_though_all_was_killed_with_the_first_offse
     assert len(flow.mirrored()) == 20
 
 
+@pytest.mark.thorough
 def test_topics_made_anew_while_a_task_runs_are_noticed(flow: Flow) -> None:
     source, topic = flow.source, flow.topic
     create_topic(source, topic)

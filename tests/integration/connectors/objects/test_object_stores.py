@@ -184,6 +184,7 @@ def test_google_cloud_storage(gcs: GcsServer) -> None:
     assert table.to_pylist() == [{"a": 1}] * 10
 
 
+@pytest.mark.thorough
 def test_azure_blob_storage(azure: AzureServer) -> None:
     container = azure.make_container()
     props = {

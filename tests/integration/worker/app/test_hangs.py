@@ -128,7 +128,7 @@ def test_what_keeps_a_task_from_stopping_in_time_is_told_before_it_is_killed(
     assert f"{source.unit} did not stop within 10.0 s and is killed" in worker.log()
 
 
-@pytest.mark.parametrize("what", ["hang once", "hold"])
+@pytest.mark.parametrize("what", ["hang once", *thorough("hold")])
 def test_a_poll_that_hangs_too_long_fails_and_its_restart_loses_nothing(
     worker: StandaloneWorker, bootstrap: str, topic: str, tmp_path: Path, what: str
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 import requests
 
 from equipment.brokers.topics import committed, create_topic, make_at_once, produce
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from equipment.workers.standalone import PATIENT, StandaloneWorker
 
@@ -90,7 +91,7 @@ def test_every_record_of_each_topic_of_a_name_is_written(
     arrive("fifth", 30)
 
 
-@pytest.mark.parametrize("meanwhile", ["runs", "is stopped", "is killed"])
+@pytest.mark.parametrize("meanwhile", [*thorough("runs", "is stopped"), "is killed"])
 def test_a_sink_that_writes_exactly_once_begins_the_new_topic_anew(
     standalone: Callable[..., StandaloneWorker], bootstrap: str, topic: str, tmp_path: Path, meanwhile: str
 ) -> None:

@@ -95,7 +95,7 @@ def test_a_run_that_should_end_fails_if_its_input_does_not_exist(
     assert f"{reason.format(tmp=tmp_path, topic=topic)} It still does not exist after 1.5 s" in worker.log()
 
 
-@pytest.mark.parametrize("kind", MISSING)
+@pytest.mark.parametrize("kind", [*thorough("pattern"), *(kind for kind in MISSING if kind != "pattern")])
 def test_what_a_connector_waits_for_is_shown_everywhere_until_it_exists(
     kind: str, worker: StandaloneWorker, bootstrap: str, topic: str, tmp_path: Path
 ) -> None:

@@ -153,6 +153,7 @@ def produce_keyed(bootstrap: str, topic: str, key: str, value: str) -> None:
     assert producer.flush(30) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_of_a_spark_sink_the_table_is_shown_as_the_next_load_would_write_it(
     bootstrap: str, topic: str, tmp_path: Path

@@ -151,6 +151,7 @@ def test_a_member_that_leaves_for_a_while_comes_back(workers: Callable[..., Memb
     settle(configs, first, second)
 
 
+@pytest.mark.thorough
 def test_the_delay_is_waited_for_and_a_returning_member_gets_its_work(workers: Callable[..., MemberWorker]) -> None:
     configs = Configs({"c": 2})
     keys = {"scheduled_rebalance_max_delay_ms": "10000"}
@@ -341,6 +342,7 @@ def test_the_session_is_over_at_once_when_the_group_does_not_know_a_member_any_m
 # -- a broker that does not answer -----------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_everything_is_dropped_before_the_session_ends_if_the_broker_is_silent(
     broker_jars: tuple[Path, ...], topic: str, tmp_path: Path
 ) -> None:
@@ -468,6 +470,7 @@ def shared(processes: list[MemberProcess]) -> bool:
     return sorted(task for process in processes for task in process.tasks()) == [-1, 0, 1, 2, 3]
 
 
+@pytest.mark.thorough
 def test_a_killed_member_is_taken_over_after_its_session(
     start_pair: Callable[[str], list[MemberProcess]], topic: str
 ) -> None:
@@ -489,6 +492,7 @@ def test_a_killed_member_is_taken_over_after_its_session(
         assert SESSION - 3 < took < SESSION + 40
 
 
+@pytest.mark.thorough
 def test_a_frozen_member_returns_holding_nothing(start_pair: Callable[[str], list[MemberProcess]], topic: str) -> None:
     processes = start_pair(topic)
     wait_for_balance(processes)

@@ -102,7 +102,7 @@ def one_line(pem: str) -> str:
     return " ".join(pem.split("\n")).strip()
 
 
-@pytest.mark.parametrize("way", [*thorough(plain), scram, oauth, certificate])
+@pytest.mark.parametrize("way", [*thorough(plain, certificate), scram, oauth])
 def test_all_clients_of_a_worker_log_in(
     way: Callable[[SecuredBroker, TokenServer], Login],
     secured: SecuredBroker,

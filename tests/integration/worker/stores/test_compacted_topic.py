@@ -209,6 +209,30 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
+def test_a_topic_that_is_deleted_is_told_once_it_is_read(
+    bootstrap: str, topic: str, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topic(bootstrap, topic, 1, **{"cleanup.policy": "compact"})
+    compacted, got = make()
+    compacted.start(30)
+    compacted.write([(b"k", b"v")]).result(30)
+    admin = admin_client(bootstrap)
+    admin.delete_topics([topic])[topic].result(30)
+
+    def refused() -> str | None:
+        try:
+            compacted.read_to_end(5.0).result(30)
+        except ConnectError as error:
+            return str(error)
+        return None
+
+    told = f"Topic '{topic}' does not exist any more, noticed at 20"
+    assert wait_until("it is missed", refused, 120).startswith(told)
+    assert (compacted.refusal or "").startswith(told)
+    assert len(errors(caplog)) == 1
+    assert len(got) == 1, "what was read stays"
+
+
 @pytest.mark.thorough
 def test_a_topic_that_is_deleted_and_created_again_is_told_once(
     bootstrap: str, topic: str, make: Make, caplog: pytest.LogCaptureFixture

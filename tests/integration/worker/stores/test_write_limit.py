@@ -13,6 +13,7 @@ from connect.errors import RetriableError
 from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import read_topic
 from equipment.fakes.inbox import Inbox
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from worker.config.worker import DistributedConfig
 from worker.kafka.topics.compacted_clients import WriteLimit
@@ -86,7 +87,7 @@ def test_a_worker_that_may_not_write_for_long_enough_writes_no_offset(
         assert values(far, relayed["offset.storage.topic"]) == [b'{"position":3}']
 
 
-@pytest.mark.parametrize("lost", ["its lease", "the lead"])
+@pytest.mark.parametrize("lost", [*thorough("its lease"), "the lead"])
 def test_a_target_state_that_the_leader_could_not_deliver_is_not_delivered_once_another_may_lead(
     far: ProxiedBroker, relayed: dict[str, str], lost: str
 ) -> None:

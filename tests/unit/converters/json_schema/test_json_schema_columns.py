@@ -101,7 +101,7 @@ class Pair:
         self.schema: Schema = reader.schema
         self.decode = reader.decode
         self.left = 0
-        self.columns = JsonColumns(self.schema, config, self._by_row)
+        self.columns = JsonColumns(self.schema, config, self._by_row, 5)
 
     def _by_row(self, messages: Sequence[bytes]) -> list[Any]:
         self.left += len(messages)

@@ -87,7 +87,7 @@ def test_all_records_are_put_however_the_sink_consumes(
     task.stop()
 
 
-@pytest.mark.parametrize("draining", [False, True])
+@pytest.mark.parametrize("draining", [*thorough(False), True])
 def test_a_new_topic_with_just_as_many_records_is_put_after_a_restart(
     start: Start, script: Script, bootstrap: str, topic: str, group: str, draining: bool
 ) -> None:

@@ -7,16 +7,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from connect.converter import Converter
-from connect.data import Schema, ValueColumn
+from connect.data import Constant, Schema, ValueColumn
+from connect.internals.chain.frames import unframed_column
 from connectors.spark.decoding.decoder import Mode
+from connectors.spark.schema import KafkaColumns
 from converters.avro import AvroConverter
 from converters.json_schema import JsonSchemaConverter
 from converters.protobuf import ProtobufConverter
 from equipment.fakes.schema_registry import MemoryRegistry, serving
-from unit.connectors.spark.decoding.test_spark_decode import decode, raw
+from unit.connectors.spark.decoding.test_spark_decode import HEADER_LISTS, decode, raw
 
 FIRST = Schema.struct({"id": Schema.int64(), "name": Schema.string(optional=True)}, name="Row")
 SECOND = Schema.struct({"id": Schema.int64(), "name": Schema.string(optional=True), "x": Schema.float64()}, name="Row")
@@ -27,11 +30,19 @@ TABLE = Schema.struct(
         "x": Schema.float64(optional=True),
     }
 )
+HEADER_TABLE = Schema.struct(
+    {
+        "h": Schema.array(
+            Schema.struct({"key": Schema.string(optional=True), "value": Schema.bytes(optional=True)}, optional=True),
+            optional=True,
+        )
+    }
+)
 
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[str]:
-    with serving(MemoryRegistry()) as memory:
+    with serving(MemoryRegistry(tells_guids=True)) as memory:
         yield memory.url
 
 
@@ -135,3 +146,26 @@ def test_a_null_in_a_message_is_a_record_without_a_value(
     found, report = both_ways(props, messages, mode=Mode.FINAL, null_values=null_values)
     assert len(found) == (100 if null_values == "write" else 99)
     assert [rejection.offset for rejection in report.rejections] == ([1050] if null_values == "fail" else [])
+
+
+def test_schemas_that_headers_name_are_found_by_column_and_by_row(
+    props: dict[str, str], kind: str, converter: Converter[Any], registry: str
+) -> None:
+    made, options = ALL[kind]
+    in_headers = {"value.schema.id.serializer": "HeaderSchemaIdSerializer"}
+    peer: Converter[Any] = made.configured({"schema.registry.url": registry, **options, **in_headers})
+    column = ValueColumn(rows(0, 200), FIRST)
+    values, headers = unframed_column(peer, peer.from_connect_column(kind, column), Constant(None, 200))
+    peer.close()
+    prefixed = converter.from_connect_column(kind, ValueColumn(rows(200, 100), FIRST))
+    lists = [[{"key": name, "value": data} for name, data in row or ()] for row in headers]
+    lists[7] = [{"key": "__value_schema_id", "value": b"\x01none"}]
+    columns = {"headers": pa.array([*lists, *([None] * 100)], HEADER_LISTS)}
+    batch = raw([*values, *prefixed], 1000, **columns)
+    expected = [row for row in rows(0, 300) if row["id"] != 7]
+    for plan in ({}, {"by_row": True}, {"kafka_columns": KafkaColumns(headers="h")}):
+        table = TABLE if "kafka_columns" not in plan else Schema.struct([*TABLE.fields, *HEADER_TABLE.fields])
+        found, report = decode(props, [batch], table, mode=Mode.FINAL, **plan)
+        assert [{"id": row["id"], "name": row["name"]} for row in found] == expected
+        assert [rejection.offset for rejection in report.rejections] == [1007]
+    assert [header["key"] for header in found[0]["h"]] == ["__value_schema_id"]

@@ -1,0 +1,69 @@
+"""What converters and headers have to do with each other: converters may read them, and what describes the data of a
+record, such as the id of its schema, moves between the data and a header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from connect.converter import Converter
+from connect.data import Constant, Schema
+from connect.internals.chain.raw_records import RawHeaders
+
+__all__ = ["framed", "framed_column", "unframed", "unframed_column", "written"]
+
+
+def written(
+    converter: Converter[Any], topic: str, headers: RawHeaders | None, schema: Schema | None, value: Any
+) -> bytes | None:
+    """Return the bytes that a converter makes of a value, with a view to its record's headers if it reads them."""
+    if converter.reads_headers:
+        return converter.from_connect_with_headers(topic, headers or (), schema, value)
+    return converter.from_connect(topic, schema, value)
+
+
+def framed(converter: Converter[Any], data: bytes | None, headers: RawHeaders | None) -> bytes | None:
+    """Return consumed data with what a header says of it before it."""
+    return _joined(converter.reads_frame_from, data, headers) if headers else data
+
+
+def framed_column(
+    name: str | None, data: Sequence[bytes | None], headers: Sequence[RawHeaders | None]
+) -> Sequence[bytes | None]:
+    """Return a column of consumed data, each with what the header of that name says of it before it."""
+    if name is None or (isinstance(headers, Constant) and not headers.value):
+        return data
+    if isinstance(data, Constant) and data.value is None:
+        return data
+    return [_joined(name, item, row) if row else item for item, row in zip(data, headers, strict=True)]
+
+
+def _joined(name: str | None, data: bytes | None, headers: RawHeaders) -> bytes | None:
+    if name is None or data is None:
+        return data
+    # As in Java, the last one counts.
+    frame = next((value for key, value in reversed(headers) if key == name), None)
+    return data if frame is None else frame + data
+
+
+def unframed(
+    converter: Converter[Any], data: bytes | None, headers: RawHeaders | None
+) -> tuple[bytes | None, RawHeaders | None]:
+    """Return data that a converter has written, and the headers, with what describes the data moved there."""
+    name = converter.writes_frame_to
+    if name is None or data is None:
+        return data, headers
+    size = converter.frame_size(data)
+    others = [header for header in headers or () if header[0] != name]
+    return data[size:], [*others, (name, data[:size])]
+
+
+def unframed_column(
+    converter: Converter[Any], data: Sequence[bytes | None], headers: Sequence[RawHeaders | None]
+) -> tuple[Sequence[bytes | None], Sequence[RawHeaders | None]]:
+    """Return a column of such data, and its headers; see :func:`unframed`."""
+    if converter.writes_frame_to is None or not len(data):
+        return data, headers
+    pairs = [unframed(converter, item, row) for item, row in zip(data, headers, strict=True)]
+    return [item for item, _ in pairs], [row for _, row in pairs]
