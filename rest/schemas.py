@@ -315,6 +315,8 @@ _BODIES: Final[dict[str, Schema]] = {
             "records": array(_object(_LETTER)),
             "next": {"type": ["string", "null"]},
             "replayed": {"type": "object", "additionalProperties": _NUMBER},
+            "total": _NUMBER,
+            "remaining": _NUMBER,
         }
     ),
     "Replay": {

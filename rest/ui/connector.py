@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from flask import Blueprint, Response, request
@@ -15,12 +15,15 @@ from rest.http.timeouts import Patience
 from rest.resources.versions import history_document, restoring
 from rest.ui.charts import charts_of
 from rest.ui.formats import record_text
+from rest.ui.letters import Looked, LookedFor, excerpt, is_replayed, looked_through, short_error
 from rest.ui.measurements import measured_tables
 from rest.ui.page import Site
 from rest.ui.page import shown as page_shown
+from rest.ui.plugins import FRAMEWORK_GROUPS
+from rest.ui.reasons import MOST_REASONS, reasons_of
 from rest.ui.summaries import NOT_COMMITTED, summaries
 from worker.herder.dead_letter_repairs import read_place
-from worker.herder.dead_letters import read_after
+from worker.herder.dead_letters import MOST_LISTED, read_after
 from worker.herder.herder import Herder
 from worker.herder.requests import Request
 from worker.metrics.history import added
@@ -30,7 +33,7 @@ from worker.stores.versions.version import MOST_VERSIONS
 
 __all__ = ["ConnectorPages"]
 
-_LETTERS: Final = 50
+_MOST_STRETCHES: Final = 3
 _STEP: Final = 2
 _CHART: Final = (480, 60)
 _LINES: Final = 500
@@ -81,7 +84,18 @@ class ConnectorPages:
         topics, no_topics = self._tried(self._herder.connectors.topics(name))
         history, _ = self._tried(self._herder.histories.gathered(name, _STEP))
         charts = charts_of(added([history[0].part(_STEP), *history[1]]), *_CHART) if history else {}
-        return self.shown(name, "connector.html", "status", topics=topics, no_topics=no_topics, charts=charts.get(name))
+        head = self._head(name)
+        return self.shown(
+            name,
+            "connector.html",
+            "status",
+            head=head,
+            reasons=reasons_of(head["status"]),
+            most_reasons=MOST_REASONS,
+            topics=topics,
+            no_topics=no_topics,
+            charts=charts.get(name),
+        )
 
     def _offsets(self, name: str) -> Response:
         head = self._head(name)
@@ -94,8 +108,32 @@ class ConnectorPages:
     def _dead_letters(self, name: str) -> Response:
         caller().require(Right.DEAD_LETTERS, name)
         after = read_after(request.args.get("after"))
-        letters, unread = self._tried(self._herder.dead_letters.list(name, after, _LETTERS))
-        return self.shown(name, "dlq.html", "dlq", letters=letters, unread=unread, text=record_text)
+        wanted = LookedFor.of(request.args)
+        queue, unread = self._tried(self._herder.dead_letters.list(name, after, MOST_LISTED))
+        found = None if queue is None else looked_through(self._stretches(name, queue), wanted)
+        return self.shown(
+            name,
+            "dlq.html",
+            "dlq",
+            queue=queue,
+            found=found,
+            wanted=wanted,
+            after=request.args.get("after"),
+            unread=unread,
+            text=record_text,
+            excerpt=excerpt,
+            short_error=short_error,
+            is_replayed=is_replayed,
+        )
+
+    def _stretches(self, name: str, queue: dict[str, Any]) -> Iterator[Looked]:
+        """Read on through a queue, but not without end: a page says where it stopped."""
+        for _ in range(_MOST_STRETCHES):
+            yield Looked(queue["records"], queue["next"])
+            if queue["next"] is None:
+                return
+            following = self._herder.dead_letters.list(name, read_after(queue["next"]), MOST_LISTED)
+            queue = self._patience.wait(following)
 
     def _dead_letter(self, name: str, record: str) -> Response:
         """Show one dead letter, which can be edited and delivered again."""
@@ -140,7 +178,15 @@ class ConnectorPages:
         entry = self._patience.wait(self._herder.connectors.entry(name))
         config = self._configs.hidden(entry.config)
         plugin = self._plugin(entry.config.get("connector.class", ""))
-        return self.shown(name, "edit.html", "edit", plugin=plugin, config=config, revision=entry.revision)
+        return self.shown(
+            name,
+            "edit.html",
+            "edit",
+            plugin=plugin,
+            config=config,
+            revision=entry.revision,
+            framework_groups=FRAMEWORK_GROUPS,
+        )
 
     def _versions(self, name: str) -> Response:
         caller().require(Right.CONFIGS, name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 from typing import Any, Final
 
 from flask import Blueprint, Response, request
@@ -12,18 +13,18 @@ from rest.http.timeouts import Patience
 from rest.resources.cluster import visible_cluster
 from rest.resources.mirror_flows import visible_flows
 from rest.ui.charts import charts_of
+from rest.ui.listing import COLUMNS, ROWS, Wanted, as_csv, listed
 from rest.ui.page import shown
-from rest.ui.summaries import Filter, counted, matching, summaries
+from rest.ui.summaries import counted, summaries
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.herder import Herder
 from worker.herder.metrics_history import Histories
-from worker.metrics.history import added
+from worker.metrics.history import Part, added
 from worker.mirror.flow import flows_of
 from worker.security.permissions import Right
 
 __all__ = ["cluster_page", "flows_page", "overview"]
 
-_MOST_CHARACTERS: Final = 200
 _STEP: Final = 10
 _OPERATING: Final = (Right.OPERATE, Right.DELETE)
 
@@ -35,23 +36,47 @@ def overview(blueprint: Blueprint, connectors: ConnectorRequests, histories: His
     def list_connectors() -> Response:
         views = patience.wait(connectors.expanded())
         found = summaries({name: views[name] for name in caller().visible(views)})
-        wanted = Filter(
-            request.args.get("show", "")[:_MOST_CHARACTERS],
-            request.args.get("type", "")[:_MOST_CHARACTERS],
-            request.args.get("q", "")[:_MOST_CHARACTERS],
-        )
-        matched = matching(found, wanted)
+        wanted = Wanted.of(request.args)
+        page = listed(found, wanted)
+        names = {connector.name for connector in page.connectors}
         recorded, parts = patience.wait(histories.gathered(None, _STEP))
         return shown(
             "overview.html",
-            connectors=matched,
+            connectors=page.connectors,
+            listed=page,
+            columns=COLUMNS,
+            row_counts=ROWS,
             total=len(found),
             counts=counted(found),
             wanted=wanted,
-            charts=charts_of(added([recorded.part(_STEP), *parts])),
+            choices={
+                "class": _choices(wanted.plugin, (connector.plugin for connector in found)),
+                "worker": _choices(wanted.worker, (worker for connector in found for worker in connector.workers)),
+            },
+            charts=charts_of(added([_only(part, names) for part in (recorded.part(_STEP), *parts)])),
             lacking=_lacking(views),
             has_flows=bool(flows_of(views)),
         )
+
+    @blueprint.get("/connectors.csv")
+    def export() -> Response:
+        views = patience.wait(connectors.expanded())
+        found = summaries({name: views[name] for name in caller().visible(views)})
+        wanted = replace(Wanted.of(request.args), rows=max(1, len(found)), page=1)
+        response = Response(as_csv(listed(found, wanted).connectors), content_type="text/csv; charset=utf-8")
+        response.headers["Content-Disposition"] = 'attachment; filename="connectors.csv"'
+        return response
+
+
+def _choices(chosen: str, found: Iterable[str]) -> list[str]:
+    """Return what a filter can be set to, in order; none if there is nothing to choose from."""
+    words = {*found, chosen} - {""}
+    return sorted(words) if len(words) > 1 or chosen else []
+
+
+def _only(part: Part, names: Set[str]) -> Part:
+    """Return the part of a history that concerns some connectors."""
+    return replace(part, connectors={name: series for name, series in part.connectors.items() if name in names})
 
 
 def cluster_page(blueprint: Blueprint, herder: Herder, patience: Patience) -> None:

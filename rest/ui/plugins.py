@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flask import Blueprint, Response
 
 from connect.errors import NotFoundError, PluginError
-from connect.internals.plugins import PluginEntry, PluginKind, PluginRegistry
+from connect.internals.plugins import PluginEntry, PluginKind, PluginRegistry, summary
 from rest.access.caller import caller
 from rest.http.timeouts import Patience
 from rest.ui.page import shown
+from worker.config.connector import SinkConnectorConfig, SourceConnectorConfig
 from worker.herder.plugins import Plugins
 from worker.security.permissions import Right
 
-__all__ = ["plugin_pages"]
+__all__ = ["FRAMEWORK_GROUPS", "plugin_pages"]
+
+FRAMEWORK_GROUPS: Final = sorted(
+    {key.group for kind in (SourceConnectorConfig, SinkConnectorConfig) for key in kind.definitions() if key.group}
+)
+"""The groups of the options that all connectors have: a form shows them after those of the connector's class."""
 
 
 def plugin_pages(blueprint: Blueprint, plugins: Plugins, patience: Patience) -> None:
@@ -21,14 +29,24 @@ def plugin_pages(blueprint: Blueprint, plugins: Plugins, patience: Patience) -> 
     @blueprint.get("/new")
     def choose() -> Response:
         caller().require_somewhere(Right.EDIT)
-        return shown("new.html", plugins=_connector_plugins(plugins.registry()))
+        entries = _connector_plugins(plugins.registry())
+        summaries = {entry.class_name: summary(entry.class_name, entry.folder) for entry in entries}
+        return shown("new.html", plugins=entries, summaries=summaries)
 
     @blueprint.get("/new/<name:plugin>")
     def create(plugin: str) -> Response:
         caller().require_somewhere(Right.EDIT)
         entry = _found(plugins.registry(), plugin, PluginKind.CONNECTOR)
         config = {"connector.class": plugin, "name": ""}
-        return shown("edit.html", plugin=entry, config=config, name=None, revision=None)
+        return shown(
+            "edit.html",
+            plugin=entry,
+            summary=summary(entry.class_name, entry.folder),
+            config=config,
+            name=None,
+            revision=None,
+            framework_groups=FRAMEWORK_GROUPS,
+        )
 
     @blueprint.get("/plugins")
     def catalogue() -> Response:
@@ -45,7 +63,8 @@ def plugin_pages(blueprint: Blueprint, plugins: Plugins, patience: Patience) -> 
         groups: dict[str, list[dict[str, object]]] = {}
         for key in described:
             groups.setdefault(key.get("group") or "General", []).append(key)
-        return shown("plugin.html", plugin=entry, groups=groups, count=len(described))
+        told = summary(entry.class_name, entry.folder)
+        return shown("plugin.html", plugin=entry, summary=told, groups=groups, count=len(described))
 
 
 def _connector_plugins(registry: PluginRegistry) -> list[PluginEntry]:

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from rest.traces import cause_of
+from rest.traces import messages_of
 
-__all__ = ["NOT_COMMITTED", "ConnectorSummary", "Filter", "Trouble", "counted", "matching", "summaries"]
+__all__ = ["NOT_COMMITTED", "ConnectorSummary", "Trouble", "counted", "summaries"]
 
 _RATES: Final = ("sink-record-send-rate", "source-record-write-rate")
 _LAG: Final = "sink-record-lag"
 _REMAINING: Final = "source-remaining-"
-_MOST_CHARACTERS: Final = 200
+_MOST_CHARACTERS: Final = 1_000
+"""How much of a reason the list has: it shows three lines, and the rest under the pointer."""
 _UNCOMMITTED: Final = "sink-uncommitted-partition-count"
 NOT_COMMITTED: Final = "not committed yet"
 """What is shown in place of the lag of a sink whose group has no offset yet in a partition that it has consumed."""
@@ -75,6 +76,7 @@ class ConnectorSummary:
     reason: str
     tasks: Mapping[str, int]
     worker_id: str
+    workers: frozenset[str]
     rate: float | None
     lag: float | None
     lag_unit: str
@@ -87,15 +89,6 @@ class ConnectorSummary:
     def task_count(self) -> int:
         """The number of tasks that have a status."""
         return sum(self.tasks.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """The filter of the overview; an empty string matches everything."""
-
-    trouble: str = ""
-    type: str = ""
-    text: str = ""
 
 
 def summaries(views: Mapping[str, Mapping[str, Any]]) -> list[ConnectorSummary]:
@@ -113,23 +106,13 @@ def counted(connectors: Iterable[ConnectorSummary]) -> dict[Trouble, int]:
 _ALWAYS: Final = (Trouble.FAILED, Trouble.RUNNING)
 
 
-def matching(connectors: Iterable[ConnectorSummary], wanted: Filter) -> list[ConnectorSummary]:
-    """Return the connectors that match a filter, in their order."""
-    words = wanted.text.casefold().split()
-    return [
-        connector
-        for connector in connectors
-        if wanted.trouble in ("", connector.trouble.word)
-        and wanted.type in ("", connector.type)
-        and all(word in f"{connector.name} {connector.plugin} {connector.reason}".casefold() for word in words)
-    ]
-
-
 def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, Any]) -> ConnectorSummary:
     plugin = str(info.get("config", {}).get("connector.class", "")).rpartition(".")[2]
     kind = str(info.get("type", "unknown"))
     if status is None:
-        return ConnectorSummary(name, kind, plugin, "UNASSIGNED", Trouble.UNASSIGNED, "", {}, "", None, None, "")
+        return ConnectorSummary(
+            name, kind, plugin, "UNASSIGNED", Trouble.UNASSIGNED, "", {}, "", frozenset(), None, None, ""
+        )
     own, tasks = status["connector"], status["tasks"]
     trouble, reason = _trouble(own, tasks, str(status.get("next_run") or ""))
     lag, unit = _lag(tasks)
@@ -146,6 +129,7 @@ def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, A
         reason,
         Counter(str(task["state"]) for task in tasks),
         str(own["worker_id"]),
+        frozenset(str(part["worker_id"]) for part in (own, *tasks)) - {""},
         _rate(tasks),
         lag,
         unit,
@@ -166,9 +150,11 @@ def _trouble(own: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], next_ru
         trouble = _BY_STATE[str(own["state"])]
     hanging = next(((who, part["hanging"]) for who, part in parts if part.get("hanging")), None)
     if hanging is not None and trouble > Trouble.HANGING:
-        return Trouble.HANGING, f"{hanging[0]}{hanging[1]['method']} has not returned, at {hanging[1]['line']}"
+        reason = f"{hanging[0]}{hanging[1]['method']} has not returned, at {hanging[1]['line']}"
+        return Trouble.HANGING, reason[:_MOST_CHARACTERS]
     if trouble is Trouble.FAILED:
-        return trouble, who + cause_of(str(part.get("trace") or ""))[:_MOST_CHARACTERS]
+        told = " ".join(messages_of(str(part.get("trace") or ""))[0].split())
+        return trouble, f"{who}{told}"[:_MOST_CHARACTERS]
     if trouble is Trouble.RUNNING and any(part.get("restarts") for _, part in parts):
         restarts = max(int(part.get("restarts", 0)) for _, part in parts)
         return Trouble.RESTARTING, f"Restarted {restarts} times after failures"

@@ -67,7 +67,6 @@ FRAGMENTS: Final = {
     "converters/simple_header.py": "a converter has a module of its own",
     "converters/universal.py": _LEAF,
     "rest/http/timeouts.py": _LEAF,
-    "rest/traces.py": "for the web page and the command line, of which neither imports the other",
     "rest/ui/web_page.py": "puts the pages together",
     "worker/formatting.py": _LEAF,
     "worker/herder/loggers.py": "a part of the herder's interface, as its neighbours are",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,7 +37,7 @@ def config_of(worker: PageWorker, name: str) -> dict[str, str]:
 
 def test_a_mistake_is_told_at_its_key_while_typing(open_page: Callable[..., Page]) -> None:
     page = open_page("new/FileStreamSource")
-    page.get_by_text("error").first.wait_for()
+    page.get_by_text("still needed: ").wait_for()
     tasks = page.locator('[data-field="tasks.max"] input')
     tasks.fill("many")
     error = page.locator('[data-field="tasks.max"] .error')
@@ -235,3 +237,121 @@ def test_text_areas_have_a_monospaced_font(open_page: Callable[..., Page], edite
     page = open_page(f"connectors/{edited}/edit")
     fonts = page.locator("#text").evaluate("area => getComputedStyle(area).fontFamily")
     assert "monospace" in fonts
+
+
+def test_nothing_is_red_before_it_is_typed_and_a_mistake_is_told_once(open_page: Callable[..., Page]) -> None:
+    page = open_page("new/FileStreamSink")
+    said = page.locator("#mistakes")
+    page.get_by_text("still needed: name, topics, topics.regex").wait_for()
+    errors, red = page.locator(".field .error:visible"), page.locator('[aria-invalid="true"]')
+    assert (errors.count(), red.count()) == (0, 0)
+    topics = page.locator('[data-field="topics"] input')
+    topics.focus()
+    topics.blur()
+    errors.first.wait_for()
+    assert said.inner_text() == "1 error, still needed: name"
+    page.locator('[data-field="topics.regex"] input').focus()
+    page.locator('[data-field="topics.regex"] input').blur()
+    page.locator('[data-field="topics.regex"] [aria-invalid="true"]').wait_for()
+    assert (errors.count(), red.count()) == (1, 2), "one sentence for both keys"
+    topics.fill("orders")
+    page.get_by_text("still needed: name", exact=True).wait_for()
+    assert (errors.count(), red.count()) == (0, 0)
+
+
+def test_the_options_of_the_class_come_first_and_all_are_searched(open_page: Callable[..., Page]) -> None:
+    page = open_page("new/JdbcSource")
+    page.locator(".field").first.wait_for()
+    assert page.get_by_text("Reads tables of SQL databases, or a query").is_visible()
+    assert page.locator("fieldset legend:visible").all_inner_texts()[:3] == [
+        "Name and class",
+        "Options of this class",
+        "Common",
+    ]
+    page.locator("h1").click()
+    page.keyboard.press("/")
+    page.keyboard.type("dead letter topic")
+    names = page.locator(".field:visible").evaluate_all("fields => fields.map((field) => field.dataset.field)")
+    assert "errors.deadletterqueue.topic.name" in names
+    assert "connection.url" not in names
+    page.get_by_label("Search").fill("")
+    page.locator('[data-field="connection.url"]:visible').wait_for()
+
+
+def test_a_connection_is_tested(open_page: Callable[..., Page], edited: str, tmp_path: Path) -> None:
+    page = open_page("new/JdbcSource")
+    page.locator(".field").first.wait_for()
+    outcome = page.locator("#connection")
+    page.get_by_role("button", name="Test connection").click()
+    outcome.get_by_text("The configuration has mistakes.").wait_for()
+    page.locator('[data-field="connection.url"] .error').wait_for()
+    database = tmp_path / "orders.db"
+    with sqlite3.connect(database) as made:
+        made.execute("create table orders (id integer primary key)")
+    made.close()
+    name, url = page.get_by_label("Connector name"), page.locator('[data-field="connection.url"] input')
+    name.fill("tested")
+    url.fill(f"jdbc:sqlite:{database}")
+    page.locator('[data-field="mode"] input').fill("bulk")
+    page.locator('[data-field="topic.prefix"] input').fill("t-")
+    page.get_by_text("No errors").wait_for()
+    page.get_by_role("button", name="Test connection").click()
+    outcome.get_by_text("The system answers, and nothing was found that would fail.").wait_for()
+    url.fill(f"jdbc:sqlite:{tmp_path}/none/orders.db")
+    page.get_by_role("button", name="Test connection").click()
+    outcome.get_by_text("none/orders.db does not exist. Correct connection.url").wait_for()
+    url.fill("")
+    name.fill("")  # nothing to keep
+    page = open_page(f"connectors/{edited}/edit")
+    page.get_by_text("No errors").wait_for()
+    page.get_by_role("button", name="Test connection").click()
+    page.locator("#connection p").wait_for()
+    assert SECRET not in page.content()
+
+
+def test_a_class_is_found_by_its_java_name(open_page: Callable[..., Page]) -> None:
+    page = open_page("new")
+    page.get_by_label("Search").fill("io.debezium postgres")
+    page.get_by_text(" of ").first.wait_for()
+    assert page.locator(".choice:visible h3").all_inner_texts() == ["PostgresConnector"]
+    assert page.get_by_text("Captures the changes of a PostgreSQL database").is_visible()
+
+
+LACKING = """
+from connect.config import HIGH, Config, ConfigRuleError, option
+from connect.internals.extras import missing_extra
+from connect.sink import SinkConnector, SinkTask
+
+
+class LackingConfig(Config):
+    url: str = option(doc="Where it is.", importance=HIGH)
+
+    def check(self):
+        if missing := missing_extra("lacking", "no_such_module_of_a_test"):
+            yield ConfigRuleError(missing, "url")
+
+
+class LackingTask(SinkTask[LackingConfig]):
+    def put(self, records):
+        pass
+
+
+class LackingSinkConnector(SinkConnector[LackingConfig]):
+    task_class = LackingTask
+"""
+
+
+def test_what_is_not_installed_is_told_at_once(open_page: Callable[..., Page], tmp_path: Path) -> None:
+    (tmp_path / "lacking_extra.py").write_text(LACKING)
+    (tmp_path / "plugins.toml").write_text(
+        '[[connector]]\nclass = "lacking_extra.LackingSinkConnector"\ntype = "sink"\n'
+    )
+    worker = PageWorker(plugins=[tmp_path])
+    try:
+        page = open_page("new/LackingSinkConnector", at=worker.url)
+        absent = page.locator("#absent")
+        absent.get_by_text("pip install 'sluice-connect[lacking]'").wait_for()
+        assert absent.inner_text().startswith("It needs no_such_module_of_a_test, which this worker does not have")
+        assert page.locator(".field .error:visible").count() == 0
+    finally:
+        worker.close()

@@ -153,6 +153,7 @@ def test_dead_letters_are_tried_and_replayed(open_page: Callable[..., Page], mad
     page.get_by_role("dialog").get_by_text("1 delivered, 1 failed again").wait_for()
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
     assert page.get_by_text("failed: still not JSON").is_visible()
+    assert page.locator(".mark").all_inner_texts() == ["replayed", "failed again", ""]
 
 
 def test_a_dead_letter_is_edited_tried_and_delivered(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
@@ -294,7 +295,8 @@ def test_lost_records_and_waiting_stand_above_what_runs(
     assert shown(page) == ["losing"]
     page.get_by_role("link", name="losing", exact=True).click()
     page.get_by_role("link", name="Dead letters (134)").wait_for()
-    assert "The last record was skipped because: the data is not valid <b>JSON</b>" in page.locator("main").inner_text()
+    why = page.get_by_role("heading", name="Why the last record was skipped").locator("..")
+    assert why.locator(".said").inner_text() == "the data is not valid <b>JSON</b>"
 
 
 def test_a_restart_or_resume_that_changes_nothing_is_not_offered(
@@ -311,3 +313,80 @@ def test_a_restart_or_resume_that_changes_nothing_is_not_offered(
     page.get_by_role("button", name="Resume").click()
     dialog.get_by_text("of 1 failed, and resuming does not restart").wait_for()
     assert dialog.get_by_role("button", name="Resume").is_disabled()
+
+
+WHOLE = f"{'The table orders cannot be written to, and this is said at length. ' * 6}Grant the right INSERT."
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "title", "said", "listed"),
+    [
+        ("why-failed", {"test.fails": WHOLE, "tasks.max": "2"}, "Why tasks 0 and 1 failed", WHOLE, WHOLE),
+        ("why-hangs", {"test.hangs": "sink.py:41"}, "Where task 0 hangs", "It is at sink.py:41.", "at sink.py:41"),
+        ("why-waits", {"test.waits": WHOLE}, "What task 0 waits for", WHOLE, WHOLE),
+    ],
+)
+def test_the_reason_is_whole_and_on_top_of_a_phone(
+    open_page: Callable[..., Page],
+    made: Callable[..., str],
+    violations: Callable[..., list[tuple[str, str]]],
+    name: str,
+    config: dict[str, str],
+    title: str,
+    said: str,
+    listed: str,
+) -> None:
+    made(name, **config)
+    page = open_page(f"connectors/{name}", viewport={"width": 390, "height": 844})
+    why = page.locator(".why")
+    why.get_by_role("heading", name=title).wait_for()
+    assert said in why.locator(".said").inner_text()
+    below = page.locator(".actions").first.bounding_box()
+    box = why.bounding_box()
+    assert box is not None
+    assert below is not None
+    assert box["y"] + box["height"] <= below["y"], "before anything else"
+    assert box["y"] < 300, "without scrolling"
+    assert violations(page) == []
+    page.goto(page.url.partition("/connectors")[0])
+    reason = page.locator(f'tr[data-key="{name}"] .reason')
+    shown = reason.bounding_box()
+    assert shown is not None
+    assert shown["height"] < 4 * 18, "three lines in the list"
+    assert listed in str(reason.get_attribute("title")), "the rest is under the pointer"
+
+
+def test_dead_letters_are_counted_by_error_searched_and_paged(
+    open_page: Callable[..., Page], made: Callable[..., str], violations: Callable[..., list[tuple[str, str]]]
+) -> None:
+    made("many-letters", **WITH_QUEUE, **{"test.letters": "1500"})
+    page = open_page("connectors/many-letters/dlq")
+    assert page.locator("dl.facts dd").all_inner_texts()[:3] == ["orders-dlq", "1,500", "1,499"]
+    rows, groups = page.locator("tbody tr"), page.get_by_role("navigation", name="Filter by error")
+    assert (rows.count(), rows.first.locator(".mark").inner_text()) == (100, "replayed")
+    assert rows.nth(9).locator(".excerpt").inner_text() == '{"order": 9}'
+    assert [text.split(None, 1) for text in groups.get_by_role("link").all_inner_texts()] == [
+        ["1,000", "read"],
+        ["900", "the value is not JSON"],
+        ["100", "field 'id9' is missing"],
+    ]
+    page.get_by_role("link", name="Next page").click()
+    page.wait_for_url("**after=0%3A99")
+    assert rows.first.get_attribute("data-offset") == "100"
+    page.get_by_role("link", name="First page").click()
+    groups.get_by_role("link", name="is missing").click()
+    page.wait_for_url("**error=*")
+    assert rows.evaluate_all("rows => rows.slice(0, 2).map((row) => row.dataset.offset)") == ["9", "19"]
+    page.get_by_label("Search").fill("1499")
+    page.get_by_role("button", name="Search").click()
+    page.wait_for_url("**q=1499")
+    assert rows.evaluate_all("rows => rows.map((row) => row.dataset.offset)") == ["1499"], "also beyond the first 1,000"
+    assert violations(page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    box = rows.first.locator(".excerpt").bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= 390
+    page.get_by_role("link", name="0:1499").click()
+    page.get_by_role("link", name="Dead letters from here on").click()
+    page.wait_for_url("**after=0%3A1498")
+    assert rows.first.get_attribute("data-offset") == "1499"

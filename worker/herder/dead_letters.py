@@ -25,6 +25,7 @@ from worker.stores.config.store import ConnectorEntry, TargetState
 
 __all__ = [
     "FIELDS",
+    "MOST_LISTED",
     "DeadLetters",
     "Replay",
     "listed_document",
@@ -42,6 +43,7 @@ FIELDS: Final = frozenset({"to", "selection", "dry_run", "until"})
 """The members that a replay request may have."""
 
 MOST_LISTED: Final = 1000
+"""How many dead letters are listed at once at most."""
 _DEFAULT_LISTED: Final = 100
 _ALL: Final = "all"
 _EXAMPLES: Final = '"all", or an array of {"partition": 0, "offset": 5} and {"partition": 0, "from": 5, "to": 9}'
@@ -88,7 +90,14 @@ def read_replay(body: Mapping[str, Any]) -> Replay:
 def listed_document(listed: DeadLettersListed) -> dict[str, Any]:
     """Return the response with a list of dead letters; ``next`` is the ``after`` of the next request."""
     following = None if listed.next is None else f"{listed.next[0]}:{listed.next[1]}"
-    return {"topic": listed.topic, "records": listed.records, "next": following, "replayed": listed.replayed}
+    return {
+        "topic": listed.topic,
+        "records": listed.records,
+        "next": following,
+        "replayed": listed.replayed,
+        "total": listed.total,
+        "remaining": listed.remaining,
+    }
 
 
 def replayed_document(replay: Replay, done: DeadLettersReplayed) -> dict[str, Any]:

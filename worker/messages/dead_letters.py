@@ -88,13 +88,16 @@ class RepairDeadLetter:
 class DeadLettersListed:
     """The answer to :class:`ListDeadLetters`: the queue's topic, its records, and where to go on if there are more.
 
-    ``replayed`` is the offset in each partition up to which all were replayed.
+    ``replayed`` is the offset in each partition up to which all were replayed. ``total`` is the number of records in
+    the topic, whichever connector wrote them, and ``remaining`` that of those beyond ``replayed``.
     """
 
     topic: str
     records: list[dict[str, Any]]
     next: tuple[int, int] | None
     replayed: dict[str, int]
+    total: int
+    remaining: int
 
 
 @dataclass(frozen=True, slots=True)

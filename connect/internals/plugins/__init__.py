@@ -1,5 +1,6 @@
 """Plugins: their names and versions, where they are listed, and how their classes are imported."""
 
+from connect.internals.plugins.class_outline import summary
 from connect.internals.plugins.entry import UNDEFINED, PluginEntry, PluginKind, class_name
 from connect.internals.plugins.interpreters import VENV, entries_of_place, spoken_versions
 from connect.internals.plugins.java_plugins import JavaPlugin, java_plugins
@@ -24,4 +25,5 @@ __all__ = [
     "load_class",
     "read_entries",
     "spoken_versions",
+    "summary",
 ]

@@ -17,7 +17,7 @@ from typing import Final
 
 from connect.errors import PluginError
 
-__all__ = ["ancestors", "declared_version", "is_importable"]
+__all__ = ["ancestors", "declared_version", "is_importable", "summary"]
 
 _OURS: Final = ("connect.", "converters.", "connectors.")
 
@@ -26,11 +26,14 @@ _KEPT: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class _Class:
-    """A class as written in the source: the dotted names of its bases, its nested classes, and its ``version``."""
+    """A class as written in the source: the dotted names of its bases, its nested classes, its ``version``, and the
+    first paragraph of its docstring.
+    """
 
     bases: tuple[str, ...]
     nested: Mapping[str, _Class]
     version: str | None = None
+    summary: str = ""
 
 
 @dataclass(slots=True)
@@ -100,6 +103,18 @@ def declared_version(path: str, folder: Path | None) -> str | None:
         seen.add(found.path)
         waiting += lookup.bases(found)
     return None
+
+
+def summary(path: str, folder: Path | None = None) -> str:
+    """Return the first paragraph of a class's docstring in one line; empty if there is none that can be read.
+
+    Modules in ``folder`` take precedence over the import path.
+    """
+    try:
+        found = _Lookup(folder).find(path)
+    except PluginError:
+        return ""
+    return "" if found is None else found.outline.summary
 
 
 class _Lookup:
@@ -258,7 +273,13 @@ def _note(outline: _Outline, statement: ast.stmt, package: str) -> None:
 def _class(definition: ast.ClassDef) -> _Class:
     nested = {inner.name: _class(inner) for inner in definition.body if isinstance(inner, ast.ClassDef)}
     bases = tuple(name for base in definition.bases if (name := _dotted(base)) is not None)
-    return _Class(bases, nested, next(filter(None, map(_version, definition.body)), None))
+    version = next(filter(None, map(_version, definition.body)), None)
+    return _Class(bases, nested, version, _first_paragraph(ast.get_docstring(definition)))
+
+
+def _first_paragraph(docstring: str | None) -> str:
+    """Return it in one line, without the backquotes around code."""
+    return " ".join((docstring or "").partition("\n\n")[0].split()).replace("``", "")
 
 
 def _version(statement: ast.stmt) -> str | None:

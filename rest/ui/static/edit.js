@@ -12,6 +12,7 @@ import { guard, leave } from "./unsaved.js";
 
 const DELAY = 400;
 const LOOK = 4000;
+const MOST_NAMED = 4;
 const HIDDEN = "[hidden]";
 const place = document.getElementById("edit");
 const { name, class: plugin } = place.dataset;
@@ -31,8 +32,9 @@ let checking = false;
 let again = false;
 let told = "";
 let broken = null;
+let warnings = [];
 
-const fields = new Fields(document.getElementById("fields"), isNew, (key, value) => {
+const fields = new Fields(document.getElementById("fields"), isNew, JSON.parse(place.dataset.framework), (key, value) => {
   if (value === "" || value === null) delete config[key];
   else config[key] = value;
   if (value === null && base[key] !== undefined) config[key] = base[key];
@@ -45,6 +47,15 @@ function changed(fromText = false) {
   timer = setTimeout(check, DELAY);
 }
 
+// Of a connector that exists only what is changed is sent: its secrets are not known here.
+async function validated(query = {}) {
+  const asked = config["connector.class"] || plugin;
+  const sent = isNew ? config : { "connector.class": asked, ...changesOf(base, config) };
+  const words = new URLSearchParams(isNew ? query : { connector: name, ...query });
+  const { document: infos } = await call("PUT", `${api("connector-plugins", asked, "config", "validate")}?${words}`, sent);
+  return infos;
+}
+
 // One validation at a time; changes made meanwhile are validated afterwards.
 async function check() {
   if (checking) {
@@ -53,17 +64,14 @@ async function check() {
   }
   checking = true;
   mistakes.textContent = "Checking …";
-  const sent = isNew ? config : changesOf(base, config);
-  const query = isNew ? "" : `?connector=${encodeURIComponent(name)}`;
-  const asked = config["connector.class"] || plugin;
   try {
-    const { document: infos } = await call("PUT", `${api("connector-plugins", asked, "config", "validate")}${query}`, isNew ? sent : { "connector.class": asked, ...sent });
+    const infos = await validated();
     secrets = new Set(infos.configs.filter((one) => one.definition?.type === "PASSWORD").map((one) => one.definition.name));
     fields.show(infos, config);
-    const count = infos.error_count;
-    mistakes.textContent = [many(count, "error"), ...warned(infos)].join(", ");
-    save.disabled = count > 0 || broken !== null;
-    save.title = count ? "Correct the errors first" : "";
+    warnings = warned(infos);
+    save.disabled = infos.error_count > 0 || broken !== null;
+    save.title = infos.error_count ? "Correct the errors first" : "";
+    tellMistakes();
     showText();
     if (broken !== null) tellBroken();
   } catch (error) {
@@ -75,6 +83,17 @@ async function check() {
     again = false;
     check();
   }
+}
+
+// What is still needed is no error until the reader has left its field.
+function tellMistakes() {
+  const { errors, needed } = fields.mistakes();
+  const absent = document.getElementById("absent");
+  absent.textContent = fields.absent().join("\n");
+  absent.hidden = !absent.textContent;
+  const shown = needed.slice(0, MOST_NAMED).join(", ") + (needed.length > MOST_NAMED ? ` and ${needed.length - MOST_NAMED} more` : "");
+  const found = errors.length || !needed.length ? [many(errors.length, "error")] : [];
+  mistakes.textContent = [...found, ...(needed.length ? [`still needed: ${shown}`] : []), ...warnings].join(", ");
 }
 
 const many = (count, noun) => `${count || "No"} ${noun}${count === 1 ? "" : "s"}`;
@@ -147,6 +166,32 @@ document.getElementById("copy").addEventListener("click", async () => {
     copied.textContent = "The browser does not allow copying: select the text instead.";
   }
 });
+
+document.getElementById("search").addEventListener("input", (event) => fields.search(event.target.value, config));
+document.getElementById("fields").addEventListener("focusout", () => tellMistakes());
+
+document.getElementById("test").addEventListener("click", async (event) => {
+  const outcome = document.getElementById("connection");
+  event.target.disabled = true;
+  outcome.replaceChildren("Asking the system of the connector …");
+  try {
+    const infos = await validated({ connect: "true" });
+    fields.show(infos, config);
+    fields.reveal();
+    tellMistakes();
+    outcome.replaceChildren(...toldOf(infos.connection, fields.mistakes().errors));
+  } catch (error) {
+    outcome.replaceChildren(element("p", { class: "refusal" }, error.message));
+  }
+  outcome.scrollIntoView({ block: "nearest" });
+  event.target.disabled = false;
+});
+
+function toldOf(connection, errors) {
+  if (!connection?.checked) return [element("p", { class: "hint" }, connection?.reason ?? "The system was not asked.")];
+  if (!errors.length) return [element("p", { class: "hint outcome-done" }, "The system answers, and nothing was found that would fail.")];
+  return errors.map((error) => element("p", { class: "refusal" }, error));
+}
 
 save.addEventListener("click", () => (isNew ? create() : store()));
 

@@ -5,17 +5,28 @@ import { element } from "./elements.js";
 const RANK = { HIGH: 0, MEDIUM: 1, LOW: 2 };
 const HIDDEN = "[hidden]";
 const OTHER = "Other keys";
+const OWN = "Options of this class";
+const IDENTITY = "Name and class";
+// Said of a package that is not installed (connect/internals/extras.py): no option can be set right without it.
+const ABSENT = "which this worker does not have";
+const CHAIN = /^(Transforms|Predicates): /;
 const UNKNOWN = "No option has this name, but the connector may use it.";
 
 export class Fields {
-  constructor(form, isNew, changed) {
+  // `framework` are the groups of what all connectors have.
+  constructor(form, isNew, framework, changed) {
     this.form = form;
     this.isNew = isNew;
+    this.framework = new Set(framework);
     this.changed = changed;
+    this.words = [];
+    // Keys that the reader has left or typed in: until then, that an empty one is needed is no mistake.
+    this.touched = new Set();
     this.groups = new Map();
     this.fields = new Map();
     this.shown = "HIGH";
     form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("focusout", (event) => this.touch(event.target.name));
   }
 
   forget() {
@@ -43,13 +54,64 @@ export class Fields {
       const warnings = (infos.warnings ?? []).filter((warning) => warning.key === one.name).map((warning) => warning.message);
       this.put(one, config[one.name], infos.groups, warnings);
     }
+    this.config = config;
+    this.tellErrors();
+    this.least(this.shown, config);
+  }
+
+  touch(key) {
+    if (!this.fields.has(key) || this.touched.has(key)) return;
+    this.touched.add(key);
+    this.tellErrors();
+  }
+
+  // Show all mistakes, also of what was not typed in yet.
+  reveal() {
+    for (const key of this.fields.keys()) this.touched.add(key);
+    this.tellErrors();
+  }
+
+  // A mistake of several keys is told once, at the first that is shown; the others are only marked.
+  tellErrors() {
+    const told = new Set();
+    for (const [key, field] of this.fields) {
+      const isSilent = this.isSilent(key);
+      const fresh = isSilent ? [] : field.errors.filter((error) => !told.has(error) && !error.includes(ABSENT));
+      for (const error of fresh) told.add(error);
+      field.said.textContent = fresh.join("\n");
+      field.said.hidden = !fresh.length;
+      field.input.toggleAttribute("aria-invalid", false);
+      if (field.errors.length && !isSilent) field.input.setAttribute("aria-invalid", "true");
+    }
+  }
+
+  isSilent(key) {
+    return this.isNew && !this.touched.has(key) && !this.config?.[key];
+  }
+
+  // The different mistakes, and the keys that are needed but were not typed in yet.
+  mistakes() {
+    const told = new Set(this.absent());
+    for (const [key, field] of this.fields) if (!this.isSilent(key)) for (const error of field.errors) told.add(error);
+    const needed = [...this.fields].filter(([key, field]) => this.isSilent(key) && field.errors.some((error) => !told.has(error)));
+    return { errors: [...told], needed: needed.map(([key]) => key) };
+  }
+
+  // What is not installed here, in sentences that say how to install it.
+  absent() {
+    return [...new Set([...this.fields.values()].flatMap((field) => field.errors).filter((error) => error.includes(ABSENT)))];
+  }
+
+  search(text, config) {
+    this.words = text.toLowerCase().split(/\s+/).filter(Boolean);
     this.least(this.shown, config);
   }
 
   least(importance, config) {
     this.shown = importance;
     for (const [key, field] of this.fields) {
-      const matters = field.required || RANK[field.importance] <= RANK[importance] || config[key] !== undefined || field.errors.length > 0;
+      const isFound = this.words.every((word) => field.text.includes(word));
+      const matters = this.words.length ? isFound : field.required || RANK[field.importance] <= RANK[importance] || config[key] !== undefined || field.errors.length > 0;
       field.place.hidden = !matters || (!field.visible && !field.errors.length);
     }
     for (const group of this.groups.values()) group.hidden = ![...group.querySelectorAll(".field")].some((field) => !field.hidden);
@@ -61,16 +123,12 @@ export class Fields {
       field?.place.remove();
       field = this.make(name, definition);
       this.fields.set(name, field);
-      this.group(definition?.group ?? (definition ? "General" : OTHER), order).append(field.place);
+      this.group(groupOf(name, definition), order).append(field.place);
     }
     field.visible = value.visible;
     field.errors = value.errors;
-    field.said.textContent = value.errors.join("\n");
-    field.said.hidden = !value.errors.length;
     field.warned.textContent = warnings.join("\n");
     field.warned.hidden = !warnings.length;
-    field.input.toggleAttribute("aria-invalid", false);
-    if (value.errors.length) field.input.setAttribute("aria-invalid", "true");
     if (document.activeElement !== field.input && !("secret" in field.input.dataset)) field.input.value = given ?? "";
     if ("secret" in field.input.dataset) field.input.placeholder = given === HIDDEN ? "hidden; type to replace it" : "";
     const recommended = value.recommended_values.filter((one) => one !== null);
@@ -87,14 +145,20 @@ export class Fields {
     const described = [doc ? `${id}-doc` : null, `${id}-error`, `${id}-warning`].filter(Boolean).join(" ");
     const list = type === "BOOLEAN" || type === "PASSWORD" ? null : element("datalist", { id: `${id}-list` });
     const input = this.input(id, name, definition, described);
-    input.addEventListener(type === "BOOLEAN" ? "change" : "input", () => this.changed(name, type === "PASSWORD" && input.value === "" ? null : input.value));
+    input.addEventListener(type === "BOOLEAN" ? "change" : "input", () => this.typed(name, type === "PASSWORD" && input.value === "" ? null : input.value));
     const label = definition?.display_name && definition.display_name !== name ? definition.display_name : name;
     const place = element(
       "div", { class: "field", "data-type": type, "data-field": name },
       element("label", { for: id }, label, definition?.required ? " (required) " : " ", label === name ? null : element("span", { class: "code" }, name)),
       input, list, said, warned, doc,
     );
-    return { place, input, said, warned, list, required: definition?.required ?? true, importance: definition?.importance ?? "HIGH", errors: [], visible: true };
+    const text = `${label} ${name} ${about ?? ""}`.toLowerCase();
+    return { place, input, said, warned, list, text, required: definition?.required ?? true, importance: definition?.importance ?? "HIGH", errors: [], visible: true };
+  }
+
+  typed(key, value) {
+    this.touched.add(key);
+    this.changed(key, value);
   }
 
   input(id, name, definition, described) {
@@ -116,10 +180,23 @@ export class Fields {
     if (!group) {
       group = element("fieldset", { "data-group": name }, element("legend", {}, name));
       this.groups.set(name, group);
-      const rank = (one) => (order.indexOf(one) + 1 || 1000);
+      const rank = (one) => this.rank(one, order);
       const after = [...this.form.children].find((other) => rank(other.dataset.group) > rank(name));
       this.form.insertBefore(group, after ?? null);
     }
     return group;
   }
+
+  // The name first, then the options of the class, then what all connectors have.
+  rank(group, order) {
+    if (group === IDENTITY) return 0;
+    if (group === OTHER) return 3000;
+    const place = order.indexOf(group) + 1 || 900;
+    return this.framework.has(group) || CHAIN.test(group) ? 1000 + place : place;
+  }
+}
+
+function groupOf(name, definition) {
+  if (["name", "connector.class"].includes(name)) return IDENTITY;
+  return definition?.group ?? (definition ? OWN : OTHER);
 }

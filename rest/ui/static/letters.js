@@ -33,8 +33,18 @@ function listen(name) {
       whole.failed.push(...done.failed);
     }
     tell(whole, dryRun);
+    if (!dryRun) mark(whole);
     outcome.prepend(element("p", { class: whole.failed.length ? "refusal" : "hint" }, dryRun ? `${whole.replayed.length} would be delivered, ${whole.failed.length} would fail again.` : `${whole.replayed.length} delivered, ${whole.failed.length} failed again.`));
     return `${whole.replayed.length} ${dryRun ? "would be delivered" : "delivered"}, ${whole.failed.length} ${dryRun ? "would fail again" : "failed again"}`;
+  };
+  // Kafka keeps where a replay of all has come to, but not which ones were chosen: their marks last as long as this page.
+  const mark = (done) => {
+    for (const [words, ones] of [["replayed", done.replayed], ["failed again", done.failed]]) {
+      for (const { partition, offset } of ones) {
+        const row = document.querySelector(`tr[data-partition="${partition}"][data-offset="${offset}"]`);
+        if (row) row.querySelector(".mark").textContent = words;
+      }
+    }
   };
   const tell = (done, dryRun) => outcome.replaceChildren(table(
     dryRun ? "What a replay would do" : "Outcome of the replay",

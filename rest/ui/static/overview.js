@@ -20,7 +20,7 @@ function show() {
 document.addEventListener("change", (event) => {
   if (event.target === all) for (const box of boxes()) box.checked = all.checked;
   if (event.target.closest("table.list")) show();
-  if (event.target.name === "type") form.requestSubmit();
+  if (event.target.matches("form.filter select")) form.requestSubmit();
 });
 document.addEventListener("refreshed", show);
 document.addEventListener("click", (event) => {
@@ -37,7 +37,8 @@ let timer = 0;
 form.elements.q.addEventListener("input", () => {
   clearTimeout(timer);
   timer = setTimeout(async () => {
-    history.replaceState(null, "", `${form.action}?${new URLSearchParams(new FormData(form))}`);
+    const given = [...new FormData(form)].filter(([, value]) => value !== "");
+    history.replaceState(null, "", `${form.action}?${new URLSearchParams(given)}`);
     await refresh();
   }, DELAY);
 });

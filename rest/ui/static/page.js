@@ -25,6 +25,16 @@ theme.addEventListener("change", () => {
 
 listen();
 
+// A slash goes to the search of the page, unless the reader is typing.
+document.addEventListener("keydown", (event) => {
+  const search = document.querySelector("input[type=search]");
+  const isTyping = event.target.closest?.("input:not([type=checkbox]):not([type=radio]), textarea, select, dialog");
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !search || isTyping) return;
+  event.preventDefault();
+  search.focus();
+  search.select();
+});
+
 document.getElementById("sign-out")?.addEventListener("click", async () => {
   await call("DELETE", api("session"));
   location.reload();

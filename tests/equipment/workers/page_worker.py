@@ -9,7 +9,7 @@ import itertools
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -100,7 +100,7 @@ _TABLE: dict[str, Any] = {
 
 class PageWorker:
     """A worker on its own port. ``stopped`` has the configurations of sinks that exist at the start, stopped;
-    ``guards`` decide who may do what, and ``configs`` stores configurations.
+    ``guards`` decide who may do what, ``configs`` stores configurations, and ``plugins`` are folders of its own.
     """
 
     def __init__(
@@ -110,6 +110,7 @@ class PageWorker:
         stopped: Mapping[str, Mapping[str, str]] | None = None,
         guards: Callable[[Herder], Guards] = lambda _: NO_GUARDS,
         configs: MemoryConfigStore | None = None,
+        plugins: Sequence[Path] = (),
     ) -> None:
         configs = configs or MemoryConfigStore()
         for name, config in (stopped or {}).items():
@@ -118,12 +119,12 @@ class PageWorker:
         self.recent = RecentLog()
         self._server = RestServer([f"http://127.0.0.1:{port}"])
         self.herder = Herder(
-            WorkerSettings(_WORKER, f"127.0.0.1:{self._server.port}"),
+            WorkerSettings(_WORKER | {"plugin.path": ",".join(map(str, plugins))}, f"127.0.0.1:{self._server.port}"),
             Stores(configs, self.statuses, _Offsets(), VersionService(MemoryVersionStore())),
             Inbox(),
             SoloMembership(),
             lambda notify: Supervisor(ThreadLauncher(_child), notify, lambda *_: None, 5.0),
-            PluginRegistry.discover(()),
+            PluginRegistry.discover(plugins),
         )
         self.herder.start()
         self._server.answer_with(
@@ -246,8 +247,8 @@ _METRICS = {"sink-record-send-total": 120_345.0, "sink-record-send-rate": 1234.5
 
 def _run(connection: Connection, config: Mapping[str, str], reports: list[Report], *, paused: bool) -> None:
     is_task = isinstance(reports[0], messages.Metrics)
-    if config.get("test.fails") and is_task:
-        _send(connection, messages.Failed(_FAILURE))
+    if (why := config.get("test.fails")) and is_task:
+        _send(connection, messages.Failed(_FAILURE if why == "true" else why))
         return
     _send(connection, messages.Started("1.0"))
     if paused:
@@ -276,6 +277,8 @@ def _troubles(config: Mapping[str, str]) -> list[Report]:
         troubles.append(messages.Skipped(count, count, now - 600, now, "the data is not valid <b>JSON</b>"))
     if reason := config.get("test.waits"):
         troubles.append(messages.Waiting(reason))
+    if line := config.get("test.hangs"):
+        troubles.append(messages.Hanging("put", 120.0, time.time() - 120, line, f"  File {line}, in put\n"))
     return troubles
 
 
@@ -288,14 +291,17 @@ def _answer(inquiry: messages.Inquiry) -> Report:
         case messages.ListDeadLetters():
             if "errors.deadletterqueue.topic.name" not in inquiry.config:
                 return messages.Refused("This connector has no dead letter queue.", invalid=True)
-            letters = [{**_LETTER, "offset": offset} for offset in range(3)]
-            return messages.DeadLettersListed("orders-dlq", letters, None, {})
+            return _letters(inquiry, int(inquiry.config.get("test.letters", "3")))
         case messages.ReplayDeadLetters():
             delivered = [{"topic": "orders", "partition": 0, "offset": 0}]
             failed = [{"partition": 0, "offset": 1, "error": "still not JSON"}]
             return messages.DeadLettersReplayed("orders-dlq", delivered, failed, more=False, rest=[], until={})
         case messages.ReadDeadLetter():
-            found = None if inquiry.offset > 2 else {**_LETTER, "offset": inquiry.offset, "forms": _FORMS}
+            found = (
+                None
+                if inquiry.offset >= int(inquiry.config.get("test.letters", "3"))
+                else {**_LETTER, "offset": inquiry.offset, "forms": _FORMS}
+            )
             return messages.DeadLetterRead("orders-dlq", found)
         case messages.RepairDeadLetter():
             value = inquiry.edit.get("value", {"text": ""})["text"]
@@ -316,6 +322,20 @@ def _answer(inquiry: messages.Inquiry) -> Report:
         case messages.ReadDedicatedOffsets():
             return messages.DedicatedOffsets([])
     return answer(inquiry, cast(Link, None), Redaction())
+
+
+def _letters(inquiry: messages.ListDeadLetters, total: int) -> messages.DeadLettersListed:
+    """A queue of one partition: every tenth has another error than the rest, and the first was replayed."""
+    first = 0 if inquiry.after is None else inquiry.after[1] + 1
+    end = min(total, first + inquiry.limit)
+    letters = [{**_LETTER, "offset": offset} for offset in range(first, end)]
+    for letter in letters:
+        if letter["offset"] % 10 == 9:
+            message = f"field 'id{letter['offset']}' is missing"
+            letter["error"] = {**_LETTER["error"], "message": message}
+            letter["value"] = {"text": f'{{"order": {letter["offset"]}}}'}
+    following = (0, end - 1) if end < total else None
+    return messages.DeadLettersListed("orders-dlq", letters, following, {"0": 1}, total, total - 1)
 
 
 def _send(connection: Connection, report: Report) -> None:

@@ -1,10 +1,10 @@
-"""What is wrong, in the line of a trace that a table shows."""
+"""What is wrong: in the line of a trace that a table shows, and in the whole messages of a page."""
 
 from __future__ import annotations
 
 import pytest
 
-from rest.traces import cause_of
+from rest.traces import cause_of, messages_of
 
 CHAIN = """\
 Traceback (most recent call last):
@@ -34,3 +34,40 @@ Make its folder.
 )
 def test_the_cause_is_one_line_of_the_trace(trace: str, cause: str) -> None:
     assert cause_of(trace) == cause
+
+
+JAVA = """\
+org.apache.kafka.connect.errors.ConnectException: the table is gone
+\tat com.example.Task.put(Task.java:5)
+\t... 3 more
+Caused by: java.sql.SQLException: no table <t>
+Check the name.
+\tat com.example.Db.run(Db.java:9)
+"""
+NAMED = "worker.X: it broke\n\nTraceback (most recent call last):\n  File x\nKeyError: 'a'\n"
+
+
+@pytest.mark.parametrize(
+    ("trace", "messages"),
+    [
+        (
+            CHAIN,
+            [
+                "/nowhere cannot be opened.\nMake its folder.",
+                "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'",
+            ],
+        ),
+        (
+            JAVA,
+            [
+                "org.apache.kafka.connect.errors.ConnectException: the table is gone",
+                "java.sql.SQLException: no table <t>\nCheck the name.",
+            ],
+        ),
+        (NAMED, ["worker.X: it broke", "KeyError: 'a'"]),
+        (f"it broke: 'a'\n\n{NAMED.partition(chr(10))[2]}", ["it broke: 'a'"]),
+        ("", ["unknown; see the worker's log"]),
+    ],
+)
+def test_the_messages_of_a_trace_are_whole_and_told_once(trace: str, messages: list[str]) -> None:
+    assert messages_of(trace) == messages

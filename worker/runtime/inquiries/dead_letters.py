@@ -15,7 +15,14 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.dead_letters.dead_letter import DeadLetterOrigins
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
-from worker.runtime.dead_letters.reading import DeadLetterReader, ranges_after, ranges_of, ranges_to_replay, rest_of
+from worker.runtime.dead_letters.reading import (
+    DeadLetterReader,
+    Range,
+    ranges_after,
+    ranges_of,
+    ranges_to_replay,
+    rest_of,
+)
 from worker.runtime.dead_letters.replay import TaskReplay, Trial, replayed
 from worker.runtime.link import Link
 from worker.security.redaction import Redaction
@@ -52,10 +59,19 @@ def _list(inquiry: messages.ListDeadLetters, redaction: Redaction) -> messages.D
     page = queue.read(ranges, inquiry.limit)
     rest = rest_of(ranges, page.reached)
     following = (rest[0].partition, rest[0].first - 1) if rest else None
-    replayed = {str(partition): offset for partition, offset in queue.position().items()}
+    position = queue.position()
     return messages.DeadLettersListed(
-        queue.topic, [record.document(redaction) for record in page.records], following, replayed
+        queue.topic,
+        [record.document(redaction) for record in page.records],
+        following,
+        {str(partition): offset for partition, offset in position.items()},
+        _count(ranges_after(None, begins, ends)),
+        _count(ranges_to_replay(position, ends, begins, ends)),
     )
+
+
+def _count(ranges: Sequence[Range]) -> int:
+    return sum(item.end - item.first for item in ranges)
 
 
 def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redaction) -> messages.DeadLettersReplayed:

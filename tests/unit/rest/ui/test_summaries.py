@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rest.ui.summaries import Filter, Trouble, counted, matching, summaries
+from rest.ui.summaries import Trouble, counted, summaries
 
 
 def part(state: str, **more: Any) -> dict[str, Any]:
@@ -62,21 +62,6 @@ def test_the_worst_come_first_and_are_counted() -> None:
 
 def test_nothing_that_failed_is_a_count_of_its_own() -> None:
     assert counted([]) == {Trouble.FAILED: 0, Trouble.RUNNING: 0}
-
-
-@pytest.mark.parametrize(
-    ("wanted", "names"),
-    [
-        (Filter(), ["z", "a"]),
-        (Filter(trouble="failed"), ["z"]),
-        (Filter(type="source"), []),
-        (Filter(text="FILESINK error"), ["z"]),
-        (Filter(text="valueerror"), ["z"]),
-    ],
-)
-def test_a_filter_lets_through_what_it_names(wanted: Filter, names: list[str]) -> None:
-    views = {"a": view("RUNNING"), "z": view("RUNNING", part("FAILED", trace=TRACE))}
-    assert [connector.name for connector in matching(summaries(views), wanted)] == names
 
 
 def test_the_lag_of_a_connector_is_unknown_while_that_of_a_task_is() -> None:

@@ -181,7 +181,8 @@ def test_the_answer_holds_the_request_that_goes_on() -> None:
 
 
 def test_a_list_is_read_page_by_page() -> None:
-    assert listed_document(DeadLettersListed("q", [], (1, 41), {}))["next"] == "1:41"
+    document = listed_document(DeadLettersListed("q", [], (1, 41), {"0": 2}, 7, 5))
+    assert document == {"topic": "q", "records": [], "next": "1:41", "replayed": {"0": 2}, "total": 7, "remaining": 5}
     assert read_after("1:41") == (1, 41)
     assert read_after(None) is None
     assert (read_limit(None), read_limit("7")) == (100, 7)
