@@ -17,7 +17,7 @@ ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog json_schema protobuf redis_rates rabbitmq mqtt search
-.PHONY: setup demo story lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand scale rolling growth docs docs-test site release clean
+.PHONY: setup demo story lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand scale rolling growth docs docs-test site screenshots release clean
 
 setup: $(READY)
 
@@ -202,6 +202,10 @@ docs: setup
 # The documentation as pages for a browser, in build/site.
 site: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python docs/site.py
+
+# Takes the pictures of docs/web-page.md anew.
+screenshots: setup
+	@SLUICE_SCREENSHOTS=1 $(BIN)/pytest -q -n 0 -p no:schemathesis tests/browser/test_screenshots.py
 
 # What would be published, in dist/: built, checked, and installed in an empty environment by each Python that is here. It tags
 # and uploads nothing.
