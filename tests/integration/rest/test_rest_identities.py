@@ -143,7 +143,7 @@ def test_a_worker_reads_the_status_of_tasks_elsewhere(pair: tuple[GuardedWorker,
 
 
 def test_a_leader_of_kafka_connect_gets_the_signature_that_it_knows() -> None:
-    app, seen, key = Flask("java"), list[dict[str, str]](), new_key("HmacSHA256", None, 0)
+    app, seen, key = Flask(__name__), list[dict[str, str]](), new_key("HmacSHA256", None, 0)
 
     @app.put("/connectors/a/fence")
     def fence() -> tuple[dict[str, object], int]:

@@ -21,6 +21,7 @@ PLUGINS = Path(equipment.__file__).parent / "misbehaving_plugins"
 TRAPS = Path(equipment.__file__).parent / "trapped_plugins"
 
 
+@pytest.mark.thorough
 def test_one_that_keeps_a_core_busy_moves_out_while_it_produces_and_each_number_is_there_once(
     bootstrap: str, topic: str, tmp_path: Path
 ) -> None:

@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ClientPartition
 
 from connect.bulk import BulkSinkConfig, BulkSinkTask, OffsetRange, Progress
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.sink import SinkConnector
-from equipment.brokers.topics import admin_client, committed, create_topic, ordered_producer, produce
+from equipment.brokers.topics import admin_client, committed, create_topic, make_at_once, ordered_producer, produce
 from equipment.proofs import thorough_rows
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
@@ -384,7 +384,7 @@ def test_ranges_tell_a_topic_from_a_later_one_of_its_name(
         task = start()
         wait_until("they are loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [3])
         task.stop()
-        make_again(bootstrap, topic)
+        make_at_once(bootstrap, topic)
         fill(bootstrap, topic, 3)
     (first,), (second,) = target.loads
     assert first == replace(second, topic_id=first.topic_id)
@@ -401,7 +401,7 @@ def test_a_topic_that_is_made_again_behind_the_back_of_a_task_is_noticed(
     wait_until("they are loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [3])
     task.send(messages.Pause())
     task.wait_for(messages.Paused)
-    make_again(bootstrap, topic)
+    make_at_once(bootstrap, topic)
     fill(bootstrap, topic, 5)
     # To drain is to look at once which partitions there are.
     task.send(messages.Drain())
@@ -433,7 +433,7 @@ def test_a_task_that_can_begins_a_topic_anew_that_is_made_again(
         assert in_load.wait(60)
     else:
         wait_until("they are loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [3])
-    make_again(bootstrap, topic)
+    make_at_once(bootstrap, topic)
     fill(bootstrap, topic, count)
     made.set()
     wait_until("the new topic is loaded", lambda: target.spans(topic)[-1][1] == count and len(target.loads) > 1)
@@ -442,21 +442,6 @@ def test_a_task_that_can_begins_a_topic_anew_that_is_made_again(
     first, *others = target.spans(topic)
     assert first == (0, 3)
     assert sorted({offset for span in others for offset in range(*span)}) == list(range(count))
-
-
-def make_again(bootstrap: str, topic: str) -> None:
-    """Delete a topic and make another of its name."""
-    admin = admin_client(bootstrap)
-    admin.delete_topics([topic])[topic].result(30)
-
-    def made() -> bool:
-        try:
-            create_topic(bootstrap, topic)
-        except KafkaException:
-            return False
-        return True
-
-    wait_until("the name is free again", made)
 
 
 def remove_before(bootstrap: str, topic: str, offset: int) -> None:
