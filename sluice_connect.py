@@ -32,7 +32,7 @@ def strangers() -> Iterator[str]:
         spec = importlib.util.find_spec(name)
         found = None if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), None)
         if found is None:
-            yield f"{name} is missing. Install Sluice again: pip install --force-reinstall sluice-connect"
+            yield f"{name} is missing. Install Sluice again as you have installed it, with pip's --force-reinstall"
         elif not (Path(found).parent / file).is_file():
             yield f"{name} is {found}"
 

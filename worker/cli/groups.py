@@ -30,7 +30,8 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands below their headings."""
-        commands = {name: command for name in self.list_commands(ctx) if (command := self.get_command(ctx, name))}
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        commands = {name: command for name, command in found if command is not None and not command.hidden}
         named = [name for names in self.headings.values() for name in names]
         rest = [name for name in commands if name not in named]
         for heading, names in {**self.headings, "Commands": rest}.items():

@@ -111,11 +111,12 @@ def _row(worker: dict[str, Any], cluster: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _part(worker: dict[str, Any], cluster: dict[str, Any]) -> str:
+    if cluster["mode"] == "standalone":
+        return "standalone"
     if worker["leads"]:
         return "leads"
-    # Only the leader knows all members; a standalone worker has no address in a group.
-    is_gone = cluster["complete"] and worker["url"] is None and cluster["mode"] != "standalone"
-    if is_gone:
+    # Only the leader knows all members.
+    if cluster["complete"] and worker["url"] is None:
         return "gone"
-    is_lost = cluster["mode"] == "distributed" and bool(cluster.get("troubles")) and cluster["leader_url"] is None
+    is_lost = bool(cluster.get("troubles")) and cluster["leader_url"] is None
     return "unknown" if is_lost else "follows"

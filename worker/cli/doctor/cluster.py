@@ -78,7 +78,9 @@ def _connector(client: RestClient, name: str, view: Mapping[str, Any], there: st
     if not found:
         connection = infos.get("connection") or {"checked": False}
         asked = "its system was asked" if connection["checked"] else "its system was not asked"
-        yield Finding(area, Level.FINE, f"It runs, and its configuration is right; {asked}.")
+        state = ((view.get("status") or {}).get("connector") or {}).get("state")
+        is_so = {"PAUSED": "It is paused", "STOPPED": "It is stopped"}.get(str(state), "It runs")
+        yield Finding(area, Level.FINE, f"{is_so}, and its configuration is right; {asked}.")
 
 
 def _of_status(status: Mapping[str, Any] | None, area: str, name: str, there: str) -> Iterator[Finding]:

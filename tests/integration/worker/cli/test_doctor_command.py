@@ -102,6 +102,15 @@ def test_a_running_cluster_is_asked_about_each_connector(
     )
     found = doctor("--url", url)[f"connector {topic}"]
     assert any(finding["told"].startswith("The connector failed: ") for finding in found)
+    files = {"connector.class": "FileStreamSource", "file": str(tmp_path / "in"), "topic": topic}
+    requests.put(f"{url}/connectors/{topic}/config", json=files, timeout=90).raise_for_status()
+    requests.put(f"{url}/connectors/{topic}/stop", timeout=90).raise_for_status()
+    wait_until(
+        "the connector is stopped",
+        lambda: worker.get(f"connectors/{topic}/status").json()["connector"]["state"] == "STOPPED",
+        seconds=120,
+    )
+    assert "It is stopped, and its configuration is right" in sluice("doctor", "--url", url).stdout
     assert any(finding["told"].startswith("connection.url: ") for finding in found)
 
 

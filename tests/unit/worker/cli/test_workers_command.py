@@ -29,7 +29,7 @@ WORKERS: list[dict[str, Any]] = [
     [
         ("distributed", True, ["leads", "follows", "gone"]),
         ("distributed", False, ["leads", "follows", "follows"]),
-        ("standalone", True, ["leads", "follows", "follows"]),
+        ("standalone", True, ["standalone"] * 3),
     ],
 )
 def test_a_worker_that_the_leader_does_not_see_is_gone(mode: str, complete: bool, parts: list[str]) -> None:
