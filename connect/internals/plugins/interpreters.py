@@ -27,7 +27,7 @@ ENTRY_POINTS: Final = "sluice.plugins"
 VENV: Final = ".venv"
 _SLUICE: Final = "sluice-connect"
 _OLDEST_PYTHON: Final = (3, 11)
-_SPOKEN: Final = "[0.1,0.2)"
+_SPOKEN: Final = "[0.2,0.3)"
 _FILE: Final = "plugins.toml"
 _VERSION: Final = re.compile(r"^version(?:_info)?\s*=\s*(\d+)\.(\d+)", re.MULTILINE)
 
