@@ -167,6 +167,7 @@ def test_offsets_that_others_have_committed_are_taken_as_they_are(
     assert script.values() == texts(7, 10)
 
 
+@pytest.mark.thorough
 def test_two_tasks_begin_all_partitions_anew(
     start: Start, script: Script, bootstrap: str, topic: str, group: str
 ) -> None:
