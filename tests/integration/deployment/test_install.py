@@ -151,6 +151,13 @@ def test_a_wheel_runs_a_first_connector(
     assert f"Python {python}." in shown
 
 
+@pytest.mark.thorough
+def test_it_runs_without_being_installed(dist: Path, tmp_path: Path) -> None:
+    """As ``uvx`` does it, in an environment that it makes for the command."""
+    shown = run(BIN / "uv", "tool", "run", "--from", the(dist, "*.whl"), "sluice", "--version", folder=tmp_path)
+    assert shown.startswith(f"sluice, version {the(dist, '*.whl').name.split('-')[1]}\n")
+
+
 def test_a_module_that_stands_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "connect.py").touch()
     command = [BIN / "sluice", "--version"]
