@@ -6,8 +6,9 @@ DEMO_READY := .venv/.demo-ready
 comma := ,
 # Workers and command lines start hundreds of times in the tests, and compile all of the code each time otherwise.
 export PYTHONDONTWRITEBYTECODE :=
-# Many tests wait most of their time, so that five of them keep two cores busy.
+# Many tests wait most of their time, so that five of them keep two cores busy; those of `make check` hardly ever wait.
 WORKERS ?= 5
+CHECKERS ?= 3
 # How many kills `make chaos` makes; `make test-all` makes 10.
 KILLS ?= 500
 # How many calls of each operation `make fuzz` makes up for each principal.
@@ -16,8 +17,8 @@ EXAMPLES ?= 200
 ROWS ?= 1000000
 # How many connectors `make density` starts.
 CONNECTORS ?= 60
-BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink mongodb spark_sink spark_topics engine cluster rest page mirror race objects cdc syslog json_schema protobuf redis_rates rabbitmq mqtt search
-.PHONY: setup demo story lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand scale rolling growth docs docs-test site screenshots release clean
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink jdbc_race mongodb spark_sink spark_topics engine cluster rest page mirror race java_units objects cdc syslog json_schema protobuf redis_rates rabbitmq mqtt search
+.PHONY: setup demo story lint check test test-all chaos chain fuzz properties kills lake-kills lake-scale spark-deployments mirror-kills search-kills cdc-kills snapshot-kills mongodb-kills versitygw object-kills object-source-kills syslog syslog-kills redis-kills rabbitmq-kills mqtt-kills bench density thousand scale rolling growth docs docs-test site screenshots release clean
 
 setup: $(READY)
 
@@ -57,7 +58,7 @@ lint: setup
 # A tenth of the examples, and nothing that measures or is slow: `make test` has it all. It leaves no folders, and spends no
 # time on those that earlier runs of `make test` have left: pytest removes all but the last three at its end.
 check: lint
-	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p no:schemathesis -m "not growth and not slow" --hypothesis-profile=quick \
+	@$(BIN)/pytest -q -n $(CHECKERS) --dist worksteal -p no:schemathesis -m "not growth and not slow" --hypothesis-profile=quick \
 		-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1000 tests/unit tests/architecture
 
 # Every behaviour once, and each mechanism that a kill may meet killed once. `make test-all` shows them in every store, format,
@@ -70,13 +71,13 @@ test-all: setup
 
 # Tries each property with ten times the examples that pytest by itself makes up, and other ones each time.
 properties: setup
-	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p no:schemathesis --hypothesis-profile=many tests/unit
+	@$(BIN)/pytest -q -n $(CHECKERS) --dist worksteal -p no:schemathesis --hypothesis-profile=many tests/unit
 
 # The seed is printed; the same one again: SLUICE_CHAOS_SEED=... make chaos
 # With connectors and tasks that share processes: make chaos ISOLATION=shared. With a crowd of tasks beside them, so that
-# some share and those that are busy do not: make chaos ISOLATION=auto
+# some share and those that are busy do not: make chaos ISOLATION=auto. With Kafka's own file connectors: make chaos ENGINE=java
 chaos: setup
-	@SLUICE_CHAOS_KILLS=$(KILLS) $(if $(ISOLATION),SLUICE_TEST_ISOLATION=$(ISOLATION)) $(BIN)/pytest -s tests/cluster/chaos
+	@SLUICE_CHAOS_KILLS=$(KILLS) $(if $(ISOLATION),SLUICE_TEST_ISOLATION=$(ISOLATION)) $(if $(ENGINE),SLUICE_CHAOS_ENGINE=$(ENGINE)) $(BIN)/pytest -s tests/cluster/chaos
 
 # From a table of PostgreSQL by a topic to a table of SQLite and one of PostgreSQL, every value compared.
 chain: setup
@@ -96,7 +97,11 @@ lake-kills: setup
 	@SLUICE_LAKE_KILLS=$(KILLS) SLUICE_LAKE_STORE=$(STORE) $(BIN)/pytest -s -k "named or random" \
 		tests/cluster/test_$(if $(findstring iceberg,$(STORE))$(findstring delta,$(STORE)),table,spark)_kills.py
 
-# Kills the sinks of objects in some stores, at each named point and at random: make object-kills STORE=s3 KILLS=30
+# A second server of S3 for the tests, which keeps objects as files: some minutes, and Go.
+versitygw:
+	GOBIN=$(HOME)/.local/share/sluice/bin go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+# Kills the sinks of objects in some stores (versitygw, too), at each named point and at random: make object-kills STORE=s3 KILLS=30
 object-kills: KILLS = 30
 object-kills: STORE = local,s3,gcs,azure,sftp
 object-kills: setup
@@ -119,7 +124,7 @@ cdc-kills: DATABASE = postgresql
 cdc-kills: setup
 	@SLUICE_CDC_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_cdc_kills.py tests/cluster/test_binlog_kills.py -k $(DATABASE)
 
-# Kills workers and tasks in the midst of first, incremental and blocking snapshots, so many times each: make snapshot-kills DATABASE=postgresql, mysql, mariadb or mongodb
+# Kills workers and tasks in the midst of first, incremental and blocking snapshots, so many times each: make snapshot-kills DATABASE=postgresql, mysql, mariadb, mongodb, or spark for the first one of PostgreSQL by executors
 snapshot-kills: KILLS = 15
 snapshot-kills: DATABASE = postgresql
 snapshot-kills: setup
@@ -145,7 +150,7 @@ redis-kills: KILLS = 20
 redis-kills: setup
 	@SLUICE_REDIS_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_redis_kills.py
 
-# Kills workers that read objects of S3 and files on an SFTP server, or write files there.
+# Kills workers that read objects of each service and files on an SFTP server, or write files there.
 object-source-kills: KILLS = 30
 object-source-kills: setup
 	@SLUICE_FILE_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_file_source_kills.py

@@ -33,7 +33,8 @@ CREATE TABLE sales (id bigint PRIMARY KEY, region int, customer varchar(50), not
 sold timestamp(6), shipped datetime(6), paid boolean, weight double, sent double)
 """
 _MYSQL_ROW: Final = (
-    "({n}, {n} % 50, CONCAT('customer ', {n} % 1000), MD5({n}), ROUND({n} / 7, 2), NOW(6), NOW(6), "
+    "({n}, {n} % 50, CONCAT('customer ', {n} % 1000), LPAD(HEX({n} * 7919), 32, '0'), "
+    "ROUND({n} / 7, 2), NOW(6), NOW(6), "
     "{n} % 2 = 0, {n} * 0.1, UNIX_TIMESTAMP(SYSDATE(6)))"
 )
 _ROWS_OF_A_STATEMENT: Final = 1000

@@ -29,10 +29,11 @@ from typing import Any
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 from distributed_worker import DistributedWorker, Memory, until
+from own_broker import own_broker
 from race import COMMAND, write_props
 from waitress import create_server
 
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 from worker.embedded.ports import HOST
 from worker.stores.config import records as config_records
 from worker.stores.config.store import TargetState
@@ -330,7 +331,7 @@ def main() -> None:
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="cluster-"))
     try:
-        with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+        with own_broker(BrokerConfig(folder=folder / "broker", port=0)) as broker:
             cluster = Cluster(folder, broker.bootstrap_servers)
             try:
                 run(cluster, options.only.replace(",", " ").split())

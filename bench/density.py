@@ -32,16 +32,17 @@ import requests
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from distributed_worker import DistributedWorker, Memory
 from open_files import OpenFiles
+from own_broker import own_broker
 
 from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, resolve_java_connect
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _DEADLINE_SECONDS: Final = 900.0
 _LOOK_SECONDS: Final = 0.05
 _SETTLE_SECONDS: Final = 120.0
 """Longer than what follows the last line: both commit offsets once a minute, and Sluice then closes idle producers."""
-_CALLERS: Final = 8
+CALLERS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,9 @@ class Worker(Protocol):
         """Return the URL of a path in its REST API."""
 
 
-class _Java:
+class KafkaConnect:
+    """A worker of Apache Kafka Connect."""
+
     name = "Kafka Connect"
 
     def __init__(self, folder: Path, bootstrap: str, isolation: str) -> None:  # noqa: ARG002
@@ -123,11 +126,13 @@ class _Java:
         return self._worker.url + path.lstrip("/")
 
 
-class _Sluice:
+class Sluice:
+    """A worker of Sluice, whose properties are given with underscores for points."""
+
     name = "Sluice"
 
-    def __init__(self, folder: Path, bootstrap: str, isolation: str) -> None:
-        self._worker = DistributedWorker(folder, bootstrap, "sluice", task_isolation=isolation)
+    def __init__(self, folder: Path, bootstrap: str, isolation: str, **props: str) -> None:
+        self._worker = DistributedWorker(folder, bootstrap, "sluice", task_isolation=isolation, **props)
 
     @property
     def pid(self) -> int:
@@ -247,13 +252,13 @@ def measure(worker: Worker, crowd: Crowd, seconds: float, *, kills: bool) -> Den
     """Start the worker, create all connectors, and measure it while they are idle and while they have little to do."""
     started = time.monotonic()
     worker.begin()
-    _until("the worker is up", lambda: _answer(worker, "/connectors") is not None)
-    with ThreadPoolExecutor(_CALLERS) as callers:
-        list(callers.map(lambda item: _create(worker, *item), crowd.configs.items()))
-    _until("all run", lambda: _run(worker, crowd.configs))
+    until("the worker is up", lambda: answer(worker, "/connectors") is not None)
+    with ThreadPoolExecutor(CALLERS) as callers:
+        list(callers.map(lambda item: create(worker, *item), crowd.configs.items()))
+    until("all run", lambda: all_run(worker, crowd.configs))
     runs = time.monotonic() - started
     crowd.write()
-    _until("each line has arrived", crowd.arrived)
+    until("each line has arrived", crowd.arrived)
     restarted, _ = _again(worker, crowd, worker.end)
     _, killed = _again(worker, crowd, worker.kill) if kills else (0.0, 0.0)
     time.sleep(_SETTLE_SECONDS)
@@ -264,7 +269,7 @@ def measure(worker: Worker, crowd: Crowd, seconds: float, *, kills: bool) -> Den
     sizes = tree.megabytes(), len(tree.pids()), tree.threads(), tree.files()
     busy = _written_to(crowd, tree, seconds)
     rest = after.at - before.at
-    return Density(runs, restarted, killed, *sizes, _a_minute(before, after), (after.wakes - before.wakes) / rest, busy)
+    return Density(runs, restarted, killed, *sizes, a_minute(before, after), (after.wakes - before.wakes) / rest, busy)
 
 
 def _again(worker: Worker, crowd: Crowd, stop: Callable[[], None]) -> tuple[float, float]:
@@ -276,10 +281,10 @@ def _again(worker: Worker, crowd: Crowd, stop: Callable[[], None]) -> tuple[floa
     stopping = time.monotonic()
     stop()
     worker.begin()
-    _until("all run again", lambda: _run(worker, crowd.configs))
+    until("all run again", lambda: all_run(worker, crowd.configs))
     runs = time.monotonic() - stopping
     crowd.write()
-    _until("each line has arrived", crowd.arrived)
+    until("each line has arrived", crowd.arrived)
     return runs, time.monotonic() - stopping
 
 
@@ -289,41 +294,47 @@ def _written_to(crowd: Crowd, tree: Tree, seconds: float) -> float:
         crowd.write()
         time.sleep(max(0.0, before.at + number + 1 - time.monotonic()))
     after = tree.effort()
-    _until("each line has arrived", crowd.arrived)
-    return _a_minute(before, after)
+    until("each line has arrived", crowd.arrived)
+    return a_minute(before, after)
 
 
-def _a_minute(before: Effort, after: Effort) -> float:
+def a_minute(before: Effort, after: Effort) -> float:
+    """Return the CPU seconds a minute between two moments."""
     return (after.cpu - before.cpu) / (after.at - before.at) * 60
 
 
-def _answer(worker: Worker, path: str) -> Any:
+def answer(worker: Worker, path: str) -> Any:
+    """Return the answer of a worker, or ``None`` if there is none."""
     try:
-        answer = requests.get(worker.url(path), timeout=60)
+        said = requests.get(worker.url(path), timeout=60)
     except requests.RequestException:
         return None
-    return answer.json() if answer.ok else None
+    return said.json() if said.ok else None
 
 
-def _create(worker: Worker, name: str, config: Mapping[str, str]) -> None:
+def create(worker: Worker, name: str, config: Mapping[str, str]) -> None:
+    """Create a connector, with patience for rebalances."""
+
     def created() -> bool:
-        answer = requests.put(worker.url(f"/connectors/{name}/config"), json=dict(config), timeout=120)
+        said = requests.put(worker.url(f"/connectors/{name}/config"), json=dict(config), timeout=120)
         # During a rebalance a worker may ask to wait, and Java's gives up after a while.
-        if answer.status_code not in (200, 201, 409, 500):
-            raise SystemExit(f"{name}: {answer.status_code} {answer.text}")
-        return answer.ok
+        if said.status_code not in (200, 201, 409, 500):
+            raise SystemExit(f"{name}: {said.status_code} {said.text}")
+        return said.ok
 
-    _until(f"{name} is made", created)
+    until(f"{name} is made", created)
 
 
-def _run(worker: Worker, configs: Mapping[str, object]) -> bool:
-    shown = _answer(worker, "/connectors?expand=status") or {}
+def all_run(worker: Worker, configs: Mapping[str, object]) -> bool:
+    """Return whether these connectors run, each with a task."""
+    shown = answer(worker, "/connectors?expand=status") or {}
     parts = [[item["status"]["connector"], *item["status"]["tasks"]] for item in shown.values() if "status" in item]
     running = [all_parts for all_parts in parts if len(all_parts) > 1]
     return len(running) == len(configs) and all(part["state"] == "RUNNING" for whole in running for part in whole)
 
 
-def _until(what: str, condition: Any) -> None:
+def until(what: str, condition: Any) -> None:
+    """Wait until a condition holds."""
     deadline = time.monotonic() + _DEADLINE_SECONDS
     asked = time.monotonic()
     while not condition():
@@ -368,11 +379,11 @@ def main() -> None:
     parser.add_argument("--kill", action="store_true", help="kill the workers with SIGKILL, too")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the logs, and say where it is")
     options = parser.parse_args()
-    kinds = [kind for side, kind in (("java", _Java), ("sluice", _Sluice)) if options.side in ("both", side)]
+    kinds = [kind for side, kind in (("java", KafkaConnect), ("sluice", Sluice)) if options.side in ("both", side)]
     folder = Path(tempfile.mkdtemp(prefix="density-"))
     found: dict[str, Density] = {}
     try:
-        with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+        with own_broker(BrokerConfig(folder=folder / "broker", port=0)) as broker:
             for kind in kinds:
                 label = kind.name.split()[-1].lower()
                 worker = kind(folder / label, broker.bootstrap_servers, options.isolation)

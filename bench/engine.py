@@ -34,6 +34,8 @@ _ROOT = Path(__file__).parent.parent
 # The benchmark modules have the names of packages, and would be found first.
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
+from own_broker import own_broker
+
 from connect.bulk import OffsetRange
 from connectors.spark.engine.config import SparkSinkEngineConfig, SparkSourceEngineConfig
 from connectors.spark.engine.sink import SparkSinkEngine
@@ -43,7 +45,7 @@ from equipment.servers.products import POSTGRESQL
 from equipment.servers.spark_cluster import running_spark_cluster
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.bulk_source_context import BulkSourceContext
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 _PARTITIONS = 4
 _FEW = 40
@@ -78,7 +80,7 @@ def main() -> None:
     records = numbers[0] if numbers else 1_000_000
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        broker = stack.enter_context(EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease())
+        broker = stack.enter_context(own_broker(BrokerConfig(folder=folder / "broker", port=0)))
         cluster = stack.enter_context(running_spark_cluster())
         bench = Bench(folder, broker.bootstrap_servers, 0)
         sparks = [Spark(f"local[{cores}]", cores, {"spark.master": f"local[{cores}]"}) for cores in _CORES]

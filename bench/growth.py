@@ -33,13 +33,14 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from own_broker import own_broker
 from process_tree import ProcessTree
 
 from connect.bulk import OffsetRange
 from connectors.spark.sink import SparkSinkTask
 from connectors.spark.sink.config import SparkSinkConfig
 from equipment.workers.bulk_context import BulkContext
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 _TOPIC: Final = "events"
 _PARTITIONS: Final = 4
@@ -86,7 +87,7 @@ def main() -> None:
 def run(arguments: argparse.Namespace, folder: Path) -> None:
     """Produce and load lap by lap, then look at what it all came to."""
     records = arguments.lap * _GIGABYTE // _RECORD_BYTES
-    with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0, properties=_BROKER)).lease() as broker:
+    with own_broker(BrokerConfig(folder=folder / "broker", port=0, properties=_BROKER)) as broker:
         bootstrap = broker.bootstrap_servers
         admin = AdminClient({"bootstrap.servers": bootstrap})
         admin.create_topics([NewTopic(_TOPIC, _PARTITIONS, 1)])[_TOPIC].result()

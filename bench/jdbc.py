@@ -18,12 +18,13 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+from own_broker import own_broker
 from raw_client import produce_all
 from standalone import Bench, Measured, show, show_title
 
 from equipment.servers.lease import Database, leased_server, new_database
 from equipment.servers.products import POSTGRESQL
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 _TABLE = """
 CREATE TABLE sales AS SELECT n::bigint AS id, 'customer ' || n % 1000 AS customer, md5(n::text) AS note,
@@ -42,7 +43,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with (
-            EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker,
+            own_broker(BrokerConfig(folder=folder / "broker", port=0)) as broker,
             leased_server(POSTGRESQL, folder / "servers") as server,
             new_database(server) as database,
         ):

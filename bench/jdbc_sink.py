@@ -27,11 +27,13 @@ _ROOT = Path(__file__).parent.parent
 # The benchmark modules have the names of packages, and would be found first.
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
+from own_broker import own_broker
+
 from connect.data import Schema, decimal_schema, timestamp_schema
 from converters.avro import AvroConverter
 from equipment.servers.lease import Database, leased_server, new_database
 from equipment.servers.products import POSTGRESQL
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 from worker.embedded.registry.server import EmbeddedRegistry, RegistryServerConfig
 
 _BATCH = 3000
@@ -58,7 +60,7 @@ def main() -> None:
     records = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        broker = stack.enter_context(EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease())
+        broker = stack.enter_context(own_broker(BrokerConfig(folder=folder / "broker", port=0)))
         registry = stack.enter_context(
             EmbeddedRegistry(RegistryServerConfig(folder=folder / "registry", port=0)).lease()
         )

@@ -30,11 +30,12 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from laps import Aim, Comparison, Run, measured, records_of, show, show_load
+from own_broker import own_broker
 from process_tree import ProcessTree
 from race import COMMAND, Props, write_props
 
 from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, JavaConnectJars, resolve_java_connect
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 from worker.embedded.ports import any_port
 
 _PARTITIONS = 4
@@ -278,8 +279,8 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="mirror-"))
     try:
         with (
-            EmbeddedBroker(BrokerConfig(folder=folder / "source", port=0)).lease() as source,
-            EmbeddedBroker(BrokerConfig(folder=folder / "target", port=0)).lease() as target,
+            own_broker(BrokerConfig(folder=folder / "source", port=0)) as source,
+            own_broker(BrokerConfig(folder=folder / "target", port=0)) as target,
         ):
             clusters = source.bootstrap_servers, target.bootstrap_servers
             race = Race(folder, *clusters, 200_000 if options.quick else options.records)

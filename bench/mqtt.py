@@ -20,13 +20,14 @@ _ROOT = Path(__file__).parent.parent
 # The benchmark modules have the names of packages, and would be found first.
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
+from own_broker import own_broker
 from paho.mqtt.client import Client, MQTTv311
 from paho.mqtt.enums import CallbackAPIVersion
 from queue_rates import FEW, PAYLOAD, fill, sourced, timed
 
 from equipment.servers.mosquitto import MosquittoServer, mosquitto_server
 from equipment.waiting import wait_until
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 _BYTES = {"key.converter": "StringConverter", "value.converter": "ByteArrayConverter"}
 
@@ -36,7 +37,7 @@ def main() -> None:
     messages = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        broker = stack.enter_context(EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease())
+        broker = stack.enter_context(own_broker(BrokerConfig(folder=folder / "broker", port=0)))
         server = stack.enter_context(mosquitto_server())
         bench = Bench(folder, broker.bootstrap_servers, messages)
         for topic, count in (("bare", messages), ("many", messages)):

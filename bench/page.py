@@ -1,7 +1,9 @@
 """Measures how soon the web page's overview is painted with many connectors, compared with hardly any.
 
 ``python bench/page.py [--connectors N]``: a worker with stopped connectors, and headless Chromium on the same machine.
-Shows the median of several loads without a cache: the first contentful paint, and the end of loading.
+Shows the median of several loads without a cache: the first contentful paint, the end of loading, and what these are
+made of: the CPU time of the worker and of the page's main thread, which other processes hardly change, the bytes and
+the elements.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ import argparse
 import shutil
 import statistics
 import sys
+import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, CDPSession, sync_playwright
 
 # The module rest.py in this folder has the name of a package.
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "tests")]
@@ -21,35 +24,61 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 from equipment.workers.page_worker import PageWorker
 
 _LOADS: Final = 7
+_PAINTED: Final = """() => new Promise(told => new PerformanceObserver(entries => {
+  if (entries.getEntriesByName("first-contentful-paint").length) told();
+}).observe({type: "paint", buffered: true}))"""
 _TIMES: Final = """() => [
   performance.getEntriesByName("first-contentful-paint")[0].startTime,
   performance.getEntriesByType("navigation")[0].loadEventEnd,
-  performance.getEntriesByType("navigation")[0].transferSize,
+  performance.getEntriesByType("navigation")[0].transferSize / 1000,
+  document.querySelectorAll("*").length,
 ]"""
 
 
-def measured(browser: Browser, connectors: int) -> tuple[float, float, float]:
-    """Return the milliseconds to the first paint and to the end of the load, and the bytes of the page."""
+class Load(NamedTuple):
+    """What a load took: milliseconds, kilobytes and elements."""
+
+    first_paint: float
+    loaded: float
+    worker_cpu: float
+    page_cpu: float
+    size: float
+    elements: float
+
+
+_HEADINGS: Final = ("first paint ms", "loaded ms", "worker CPU ms", "page CPU ms", "KB", "elements")
+
+
+def measured(browser: Browser, connectors: int) -> Load:
+    """Return the median of several loads."""
     sink = {"connector.class": "FileStreamSink", "file": "/tmp/o", "topics": "t"}
     worker = PageWorker(stopped={f"many-{number:03}": sink for number in range(connectors)})
     try:
         loads = [_load(browser, f"{worker.url}/ui", connectors) for _ in range(_LOADS)]
     finally:
         worker.close()
-    first, whole, size = (statistics.median(column) for column in zip(*loads, strict=True))
-    return first, whole, size
+    return Load(*(statistics.median(column) for column in zip(*loads, strict=True)))
 
 
-def _load(browser: Browser, address: str, connectors: int) -> list[float]:
+def _load(browser: Browser, address: str, connectors: int) -> Load:
     page = browser.new_page()
     try:
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        worker_before, page_before = time.process_time(), _main_thread_seconds(session)
         page.goto(address, wait_until="load")
         page.get_by_text(f"{connectors} connector").first.wait_for()
-        page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
-        times: list[float] = page.evaluate(_TIMES)
-        return times
+        page.evaluate(_PAINTED)
+        worker_cpu, page_cpu = time.process_time() - worker_before, _main_thread_seconds(session) - page_before
+        first, loaded, size, elements = page.evaluate(_TIMES)
+        return Load(first, loaded, worker_cpu * 1000, page_cpu * 1000, size, elements)
     finally:
         page.close()
+
+
+def _main_thread_seconds(session: CDPSession) -> float:
+    found = session.send("Performance.getMetrics")["metrics"]
+    return float(next(each["value"] for each in found if each["name"] == "TaskDuration"))
 
 
 def main() -> None:
@@ -64,10 +93,10 @@ def main() -> None:
         few = measured(browser, 1)
         many = measured(browser, connectors)
         browser.close()
-    print(f"{'connectors':>10} {'first paint ms':>15} {'loaded ms':>10} {'KB':>7}")
-    for number, (first, whole, size) in ((1, few), (connectors, many)):
-        print(f"{number:10} {first:15.0f} {whole:10.0f} {size / 1000:7.0f}")
-    print(f"{'ratio':>10} {many[0] / few[0]:15.1f} {many[1] / few[1]:10.1f} {many[2] / few[2]:7.1f}")
+    print("".join([f"{'connectors':>10}", *(f"{heading:>15}" for heading in _HEADINGS)]))
+    for number, load in ((1, few), (connectors, many)):
+        print("".join([f"{number:10}", *(f"{value:15,.0f}" for value in load)]))
+    print("".join([f"{'ratio':>10}", *(f"{much / little:15.1f}" for much, little in zip(many, few, strict=True))]))
 
 
 if __name__ == "__main__":

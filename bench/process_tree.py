@@ -45,6 +45,10 @@ class ProcessTree:
         """Return the maximum number of bytes of memory seen so far."""
         return self._peak
 
+    def memory(self) -> int:
+        """Return the bytes of memory that are used now."""
+        return sum(map(_memory, self._pids))
+
     def close(self) -> None:
         """Stop sampling."""
         self._closed.set()

@@ -20,10 +20,11 @@ _ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
 import pika
+from own_broker import own_broker
 from queue_rates import FEW, PAYLOAD, fill, sourced, timed
 
 from equipment.servers.rabbitmq import RabbitServer, rabbitmq_server
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 _WINDOW = 1000
 _BYTES = {"key.converter": "StringConverter", "value.converter": "ByteArrayConverter"}
@@ -34,7 +35,7 @@ def main() -> None:
     messages = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        broker = stack.enter_context(EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease())
+        broker = stack.enter_context(own_broker(BrokerConfig(folder=folder / "broker", port=0)))
         server = stack.enter_context(rabbitmq_server())
         bench = Bench(folder, broker.bootstrap_servers, messages)
         for queue, count in (("few", 0), ("bare", messages), ("queue", messages), ("target", 0)):

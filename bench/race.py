@@ -40,10 +40,11 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 from laps import Aim, Comparison, Floor, Run, measured, records_of, show, show_load, show_rows
+from own_broker import own_broker
 from process_tree import ProcessTree
 
 from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, JavaConnectJars, resolve_java_connect
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 Props = Mapping[str, str]
 
@@ -355,7 +356,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="race-"))
     try:
         jars = resolve_java_connect()
-        with EmbeddedBroker(_broker_config(folder)).lease() as broker:
+        with own_broker(_broker_config(folder)) as broker:
             race = Race(folder, broker.bootstrap_servers, 200_000 if options.quick else options.records, jars)
             show_load()
             _run_cases(race, cases_of(only, numbers, quick=options.quick))

@@ -25,10 +25,11 @@ _ROOT = Path(__file__).parent.parent
 # The benchmark modules have the names of packages, and would be found first.
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
+from own_broker import own_broker
 from redis import Redis
 
 from equipment.servers.redis import RedisServer, redis_server
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 _BATCH = 500
 _TOPIC = "orders"
@@ -45,10 +46,10 @@ _Command = tuple[str | int, ...]
 
 def main() -> None:
     """Measure and print."""
-    records = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
+    records = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        broker = stack.enter_context(EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease())
+        broker = stack.enter_context(own_broker(BrokerConfig(folder=folder / "broker", port=0)))
         server = stack.enter_context(redis_server("--appendonly", "no"))
         client = stack.enter_context(server.client())
         _fill(broker.bootstrap_servers, records)

@@ -22,9 +22,11 @@ from distributed_worker import DistributedWorker, until
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from own_broker import own_broker
+
 from equipment.snapshots import SINK, snapshot
 from equipment.workers.java_connect import JavaConnect, resolve_java_connect
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 from worker.metrics.catalogue import TASK_METRICS, Dialect, Group
 from worker.metrics.families import families
 from worker.metrics.lifetimes import LifetimesSeen, Starts
@@ -162,7 +164,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "in.txt").write_text("a line\n")
-        with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+        with own_broker(BrokerConfig(folder=folder / "broker", port=0)) as broker:
             sluice(folder, broker.bootstrap_servers, given.connectors, given.seconds)
             java(folder, broker.bootstrap_servers, given.connectors, given.seconds)
 

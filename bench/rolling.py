@@ -26,8 +26,9 @@ from typing import Final, TypeVar
 
 from density import Crowd
 from distributed_worker import DistributedWorker, Memory
+from own_broker import own_broker
 
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 T = TypeVar("T")
 
@@ -120,7 +121,7 @@ class Cluster:
 
 def run(arguments: argparse.Namespace, folder: Path) -> None:
     """Start the cluster, restart each of its workers, and count the lines."""
-    with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0, heap="1g")).lease() as broker:
+    with own_broker(BrokerConfig(folder=folder / "broker", port=0, heap="1g")) as broker:
         crowd = Crowd(folder / "files", broker.bootstrap_servers, "rolling", arguments.connectors)
         cluster = Cluster(folder, broker.bootstrap_servers, arguments.workers)
         try:

@@ -28,9 +28,10 @@ sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
 import orjson
 import requests
+from own_broker import own_broker
 
 from equipment.servers.search_servers import SearchServer, running_search_server
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 _BATCH = 2000
 _PAGE = 1000
@@ -47,10 +48,10 @@ _INDEX = {"settings": {"number_of_shards": 1, "number_of_replicas": 0, "refresh_
 
 def main() -> None:
     """Measure and print."""
-    documents = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
+    documents = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        broker = stack.enter_context(EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease())
+        broker = stack.enter_context(own_broker(BrokerConfig(folder=folder / "broker", port=0)))
         _fill(broker.bootstrap_servers, documents)
         for product in sys.argv[2:] or ("opensearch", "elasticsearch"):
             with running_search_server(product) as server:

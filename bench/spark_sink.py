@@ -48,6 +48,7 @@ sys.path += [str(_HERE), str(_HERE.parent / "tests")]
 import fastavro
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from own_broker import own_broker
 from process_tree import ProcessTree
 from spark_contenders import AVRO_SCHEMA, CONTENDERS, Orders
 
@@ -56,7 +57,7 @@ from connect.internals.jvm.home import sluice_home
 from connect.internals.jvm.jars import read_lock, resolve_jars
 from equipment.fakes.schema_registry import MemoryRegistry, serving
 from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, JavaConnectJars, resolve_java_connect
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 PARTITIONS = 4
 KINDS = ("json", "json+schema", "avro")
@@ -311,7 +312,7 @@ def run(arguments: argparse.Namespace, folder: Path) -> None:
 @contextmanager
 def broker_of(folder: Path) -> Iterator[str]:
     """Provide a broker with the records of all topics."""
-    with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+    with own_broker(BrokerConfig(folder=folder / "broker", port=0)) as broker:
         yield broker.bootstrap_servers
 
 

@@ -24,13 +24,14 @@ sys.path += [str(_HERE), str(_HERE.parent / "tests")]
 import pyarrow.dataset as ds
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from own_broker import own_broker
 from process_tree import ProcessTree
 
 from connect.bulk import OffsetRange
 from connectors.spark.sink import SparkSinkTask
 from connectors.spark.sink.config import SparkSinkConfig
 from equipment.workers.bulk_context import BulkContext
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 
 def fill(bootstrap: str, topics: list[str], partitions: int, records: int) -> None:
@@ -51,7 +52,7 @@ def fill(bootstrap: str, topics: list[str], partitions: int, records: int) -> No
 def run(arguments: argparse.Namespace, folder: Path) -> None:
     """Load the topics several times, each time the records that a producer has added meanwhile."""
     topics = [f"topic-{number:04}" for number in range(arguments.topics)]
-    with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+    with own_broker(BrokerConfig(folder=folder / "broker", port=0)) as broker:
         bootstrap = broker.bootstrap_servers
         fill(bootstrap, topics, arguments.partitions, arguments.records * arguments.loads)
         props = {

@@ -19,7 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from own_broker import own_broker
+
+from worker.embedded.broker.server import BrokerConfig
 
 _BIN = Path(sys.executable).parent
 _TASK = re.compile(r"^\[(\S+ \S+)\] .*process (\d+) runs bench-\S*\|task-0", re.MULTILINE)
@@ -143,7 +145,7 @@ def main() -> None:
     records = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+        with own_broker(BrokerConfig(folder=folder / "broker", port=0)) as broker:
             measure(Bench(folder, broker.bootstrap_servers, records))
 
 

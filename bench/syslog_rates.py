@@ -21,8 +21,9 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from own_broker import own_broker
 
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig
 
 _BIN: Final = Path(sys.executable).parent
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -256,7 +257,7 @@ def main() -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+        with own_broker(BrokerConfig(folder=folder / "broker", port=0)) as broker:
             for number, (title, form) in enumerate(FORMS.items()):
                 print(f"\n{title}, {len(form % 1)} bytes", flush=True)
                 for rate in RATES:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from connect.config import Config
@@ -26,12 +27,15 @@ class Converter(Plugin[C], Generic[C]):
     Raise :class:`~connect.errors.DataError` for data that cannot be converted. A converter is used by one thread only.
     """
 
-    reads_frame_from: str | None = None
-    """The name of a header. If a record has it, the runtime puts its bytes before the data, which then begins with what
-    describes it, such as the id of a schema.
+    reads_frame_from: Mapping[str, bytes] = MappingProxyType({})
+    """The names of headers, each with a mark, which may be empty. If a record has one of them, the runtime puts the
+    mark and the header's bytes before the data, which then begins with what describes it, such as the id of a schema.
+    If it has several, the first one in this mapping counts.
     """
     writes_frame_to: str | None = None
-    """The name of a header. The runtime moves the first bytes of the data there, as many as :meth:`frame_size` says."""
+    """The name of a header. The runtime moves the first bytes of the data there, as many as :meth:`frame_size` says,
+    but for the mark that ``reads_frame_from`` has for it.
+    """
     reads_headers: bool = False
     """Whether :meth:`from_connect_with_headers` makes use of the headers."""
 

@@ -197,6 +197,14 @@ class SourceTask(Task[C], Generic[C]):
         """
         return {}
 
+    def total(self) -> Mapping[str, int]:
+        """Return how much there is in all, done and left, by those units of :meth:`remaining` of which this is known.
+
+        Users see a progress bar while something is left. A number that is not known yet is left out, never guessed. It
+        is called together with :meth:`remaining`.
+        """
+        return {}
+
     def measurements(self) -> Iterable[Measurement]:
         """Return measurements of the task's own, exported next to those of the runtime; by default none.
 

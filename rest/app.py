@@ -30,14 +30,16 @@ from rest.resources.plugins import plugins
 from rest.resources.preview import previews
 from rest.resources.root import root
 from rest.resources.sessions import sessions
+from rest.resources.timeline import timeline
 from rest.resources.versions import versions
+from rest.ui.clusters import ClusterPages
 from rest.ui.page import NAME as WEB_PAGE
 from rest.ui.page import Site
 from rest.ui.web_page import PageSettings, web_page
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
 
-__all__ = ["REQUEST_TIMEOUT", "create_admin_app", "create_app", "create_internal_app"]
+__all__ = ["REQUEST_TIMEOUT", "create_admin_app", "create_app", "create_clusters_app", "create_internal_app"]
 
 REQUEST_TIMEOUT: Final = 90.0
 _TAKES_FORMS: Final = ("sessions.begin",)
@@ -88,6 +90,7 @@ def create_app(
         dead_letters(herder.dead_letters, patience),
         logs(herder.connectors, herder.cluster, recent or RecentLog(), worker_id, patience),
         history(herder.histories, patience),
+        timeline(herder.timelines, herder.versions, patience),
         metrics(lambda: herder.snapshot, version),
         plugins(herder.plugins, patience),
         cluster(herder, patience),
@@ -130,6 +133,11 @@ def create_admin_app(
         metrics(lambda: herder.snapshot, version),
     ]
     return _app(resources, AnswerHeaders(), hide, guards)
+
+
+def create_clusters_app(pages: ClusterPages) -> Flask:
+    """Create the application that shows several clusters in one page."""
+    return _app([pages.blueprint()], AnswerHeaders(), str, NO_GUARDS)
 
 
 def _app(

@@ -14,11 +14,13 @@ import requests
 from connect.errors import ConnectError, os_reason
 from rest.http.paths import escaped
 
-__all__ = ["RestClient", "RestError"]
+__all__ = ["ADDRESS", "RestClient", "RestError"]
 
 # A worker gives up after 90 s and then says what it was waiting for.
 _TIMEOUT_SECONDS: Final = 100.0
-_ADDRESS: Final = "Give the address of a worker's REST API with --url or SLUICE_URL, for example http://localhost:8083."
+ADDRESS: Final = "Give the address of a worker's REST API with --url or SLUICE_URL, for example http://localhost:8083."
+_NO_TLS: Final = "wrong version number"
+"""What OpenSSL says of an answer that is not TLS's, such as that of a server of plain HTTP."""
 _EVERY_WORKER_HAS: Final = ("/", "/connectors", "/connector-plugins")
 
 
@@ -101,9 +103,13 @@ class RestClient:
             )
         except requests.RequestException as error:
             if _breaks_off(error):
-                raise RestError(self._no_worker("it does not speak HTTP"), None) from error
+                raise RestError(
+                    self._no_worker("it does not speak HTTP; if it speaks TLS, use https://"), None
+                ) from error
+            if _NO_TLS in str(error).lower():
+                raise RestError(self._no_worker("it does not speak TLS; use http://"), None) from error
             raise RestError(
-                f"No worker answers at {self.url}: {os_reason(error)}. Is one running? {_ADDRESS}",
+                f"No worker answers at {self.url}: {os_reason(error)}. Is one running? {ADDRESS}",
                 None,
             ) from error
         if answer.ok and not answer.content:
@@ -130,7 +136,7 @@ class RestClient:
             raise RestError(message, answer.status_code) from error
 
     def _no_worker(self, why: str) -> str:
-        return f"What answers at {self.url} is not a Sluice or Kafka Connect worker: {why}. {_ADDRESS}"
+        return f"What answers at {self.url} is not a Sluice or Kafka Connect worker: {why}. {ADDRESS}"
 
 
 def _breaks_off(error: BaseException) -> bool:

@@ -119,9 +119,12 @@ _PREVIEW: Final[dict[str, Schema]] = {
 }
 _STEP: Final = {
     "step": described(
-        {"type": "integer", "minimum": 2, "maximum": 300, "multipleOf": 2},
-        "The seconds between two values; an even number.",
-    )
+        {"type": "integer", "minimum": 2, "maximum": 86_400, "multipleOf": 2},
+        "The seconds between two values: an even number up to 300, or a multiple of 60 if last is over 300.",
+    ),
+    "last": described(
+        {"type": "integer", "minimum": 2, "maximum": 86_400}, "How many seconds back the values go; 300 by default."
+    ),
 }
 _FLAGS: Final = {
     "includeTasks": described(FLAG, "Restart the tasks, too."),
@@ -204,7 +207,9 @@ _PATHS: Final[dict[str, Schema]] = {
     ),
     "/history": _item(
         get=_operation(
-            "Get rate and lag of all connectors over the last five minutes.", {200: "Histories"}, query=_STEP
+            "Get rate and lag of all connectors over the last five minutes, or up to 24 hours.",
+            {200: "Histories"},
+            query=_STEP,
         ),
     ),
     _CONNECTOR: _item(
@@ -272,7 +277,18 @@ _PATHS: Final[dict[str, Schema]] = {
     ),
     f"{_CONNECTOR}/history": _item(
         _NAME,
-        get=_operation("Get rate and lag of a connector over the last five minutes.", {200: "Histories"}, query=_STEP),
+        get=_operation(
+            "Get rate and lag of a connector over the last five minutes, or up to 24 hours.",
+            {200: "Histories"},
+            query=_STEP,
+        ),
+    ),
+    f"{_CONNECTOR}/timeline": _item(
+        _NAME,
+        get=_operation(
+            "List what has happened to a connector, the newest first: starts, failures, restarts, moves, changes.",
+            {200: "Timeline"},
+        ),
     ),
     f"{_CONNECTOR}/restart": _item(
         _NAME,
@@ -425,6 +441,19 @@ _PATHS: Final[dict[str, Schema]] = {
                     TEXT, "Validate the body as a change (PATCH) of this connector's configuration."
                 ),
                 "connect": described(FLAG, "true to ask the connector's system, too, what would fail later."),
+                "choices": described(FLAG, "true to list the keys that .../config/choices can be asked for."),
+            },
+        ),
+    ),
+    "/connector-plugins/{plugin}/config/choices": _item(
+        ("plugin",),
+        put=_operation(
+            "Ask the system of a configuration, which may be unfinished, what a key can name, such as its tables.",
+            {200: "Choices"},
+            body="GivenConfig",
+            query={
+                "key": described(TEXT, "The key, one of `choices` in the answer of a validation."),
+                "connector": described(TEXT, "Take the body as a change (PATCH) of this connector's configuration."),
             },
         ),
     ),

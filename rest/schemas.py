@@ -215,6 +215,24 @@ _BODIES: Final[dict[str, Schema]] = {
             ),
         }
     ),
+    "Timeline": _object(
+        {
+            "name": TEXT,
+            "events": array(
+                _object(
+                    {
+                        "at": TEXT,
+                        "what": TEXT,
+                        "text": TEXT,
+                        "worker_id": TEXT,
+                        "tasks": array(_NUMBER),
+                        "count": _NUMBER,
+                        "author": _TEXT_OR_NULL,
+                    }
+                )
+            ),
+        }
+    ),
     "Tasks": array(_object({"id": _object({"connector": TEXT, "task": _NUMBER}), "config": _CONFIG})),
     "Offsets": _OFFSETS,
     "GivenOffsets": {**_OFFSETS, "additionalProperties": False},
@@ -384,8 +402,10 @@ _BODIES: Final[dict[str, Schema]] = {
         {
             "warnings": array(_object({"key": _TEXT_OR_NULL, "message": TEXT})),
             "connection": _object({"checked": {"type": "boolean"}}, {"reason": TEXT}),
+            "choices": {"type": "object", "additionalProperties": {"type": "string"}},
         },
     ),
+    "Choices": _object({"key": TEXT, "values": array(TEXT), "total": _NUMBER}),
     "Cluster": _object(
         {
             "worker_id": TEXT,
@@ -475,6 +495,7 @@ _DESCRIPTIONS: Final = {
     "Reset": "Where to move a consumer group: exactly one of to, to_offset, shift_by, to_datetime and by_duration.",
     "OffsetChanges": "The offset of each partition before and after a change.",
     "Lag": "The lag of a connector: records for a sink, whatever the plugin counts (remaining) for a source.",
+    "Timeline": "What has happened to a connector, the newest first; without tasks, to the connector itself.",
     "Loads": "The loads of a bulk sink connector by task.",
     "Measurements": "The measurements that a plugin reports, by task.",
     "Histories": "Rate and lag at intervals of step seconds; the last value is that of end (seconds since 1970).",
@@ -491,6 +512,7 @@ _DESCRIPTIONS: Final = {
     "Plugins": "The installed plugins.",
     "ConfigKeys": "The configuration keys of a plugin.",
     "ConfigInfos": "The outcome of a validation, with the errors of each key.",
+    "Choices": "What a key can name: the first values in order, at most 10,000, and how many there are in all.",
     "Cluster": "The cluster as this worker knows it; complete tells whether that is all of it.",
     "WhoAmI": "The caller and its rights; principal is null without authentication.",
     "Credentials": "User and password, or a token.",

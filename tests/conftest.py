@@ -6,7 +6,7 @@ import faulthandler
 import gc
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -20,13 +20,22 @@ from connect.internals.jvm.java import find_java
 from equipment.change_data import captured_database
 from equipment.examples import register_profiles
 from equipment.proofs import thorough
-from equipment.schedule import UNKNOWN, Durations, UnitScheduling, in_turn, read_durations, unit_of
+from equipment.schedule import (
+    UNKNOWN,
+    Durations,
+    UnitScheduling,
+    collected_by,
+    in_order,
+    read_durations,
+    turn_to_collect,
+    unit_of,
+)
 from equipment.servers.azurite import AzureServer, running_azurite
 from equipment.servers.gcs import GcsServer, running_gcs
 from equipment.servers.hdfs import HdfsServer, running_hdfs
 from equipment.servers.lease import Database, Server, leased_server, new_database
 from equipment.servers.mongodb import MongoServer, mongod, mongodb_server
-from equipment.servers.mosquitto import MosquittoServer, mosquitto_program, mosquitto_server
+from equipment.servers.mosquitto import MosquittoServer, mosquitto_programs, mosquitto_server
 from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
 from equipment.servers.rabbitmq import RabbitServer, rabbitmq_program, rabbitmq_server
 from equipment.servers.redis import RedisServer, redis_program, redis_server
@@ -50,32 +59,53 @@ _LAST_LINES: Final = 40
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None]:
-    """Have the garbage collector pass over thousands of tests that stay anyway."""
+def pytest_collection(session: pytest.Session) -> Generator[None]:
+    """Have the garbage collector pass over thousands of tests that stay anyway; collect the part of this process."""
+    config = session.config
+    turn: AbstractContextManager[None] = nullcontext()
+    if (process := getattr(config, "workerinput", {})).get("collects_part"):
+        files = [str(path.relative_to(config.rootpath)) for path in sorted(Path(__file__).parent.rglob("test_*.py"))]
+        number = int(process["workerid"].removeprefix("gw"))
+        mine = collected_by(number, process["workercount"], files)
+        config.args = [str(config.rootpath / file) for file in mine]
+        turn = turn_to_collect(config.rootpath / ".pytest_cache" / "collecting", number)
     gc.disable()
     try:
-        return (yield)
+        with turn:
+            return (yield)
     finally:
         gc.freeze()
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that take longest, each file's together."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    """Begin with the tests that take longest, each file's together, in the same order in each process."""
+    items.sort(key=lambda item: item.path.parts)
+    yield
     recorded = read_durations()
     units = {item: unit_of(item.nodeid, recorded) for item in items}
     busy = {unit for item, unit in units.items() if item.get_closest_marker("spark") is not None}
     new = {unit for item, unit in units.items() if item.get_closest_marker("cluster") is not None} | busy
-    long = {unit: recorded.get(unit, UNKNOWN) for unit in units.values() if unit in recorded or unit in new}
-    kinds = [{unit: at for unit, at in long.items() if (unit in busy) is kind} for kind in (True, False)]
-    places = {unit: place for place, unit in enumerate(in_turn(*kinds))}
-    items.sort(key=lambda item: places.get(units[item], len(places)))
+    places = {
+        unit: place for place, unit in enumerate(in_order(units.values(), dict.fromkeys(new, UNKNOWN) | recorded, busy))
+    }
+    items.sort(key=lambda item: places[units[item]])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell each process of a whole run, if it takes units, to collect only its part."""
+    config = node.config
+    whole = config.args == config.getini("testpaths")
+    node.workerinput["collects_part"] = whole and config.getoption("dist") == "loadscope"
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> UnitScheduling | None:
     """Keep the tests of a file together where ``--dist loadscope`` asks for that."""
-    return UnitScheduling(config, log) if config.getoption("dist") == "loadscope" else None
+    session = config.pluginmanager.getplugin("session")
+    return UnitScheduling(session, log) if config.getoption("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -85,6 +115,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
         stderr = os.dup(2)
     faulthandler.dump_traceback_later(_LAST_SECONDS, exit=True, file=stderr)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let a process that has ended its part of a run wait for the others."""
+    if hasattr(config, "workerinput"):
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -186,8 +223,9 @@ def broker_jars() -> tuple[Path, ...]:
 IMPATIENT: Final = {
     # How often Kafka looks for transactions that are over time, by default every 10 s.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
-    # How often it looks for something to compact, by default every 15 s.
-    "log.cleaner.backoff.ms": "500",
+    # How often it looks for something to compact, by default every 15 s. It looks at each compacted partition, of which
+    # the workers of a run have a thousand.
+    "log.cleaner.backoff.ms": "2000",
 }
 
 
@@ -250,11 +288,14 @@ def registry(registry_application: Path, tmp_path_factory: pytest.TempPathFactor
 _VERSITYGW: Final = versitygw()
 
 
-@pytest.fixture(scope="session", params=["moto", *(["versitygw"] if _VERSITYGW else [])])
+_SERVERS_OF_S3: Final = ["moto", *([pytest.param("versitygw", marks=pytest.mark.thorough)] if _VERSITYGW else [])]
+
+
+@pytest.fixture(scope="session", params=_SERVERS_OF_S3)
 def s3(request: pytest.FixtureRequest) -> Iterator[S3Server]:
     """A server that speaks S3. The tests run once with each that there is.
 
-    versitygw is there after ``go install github.com/versity/versitygw/cmd/versitygw@v1.8.0``.
+    versitygw is there after ``make versitygw``.
     """
     with running_versitygw(_VERSITYGW) if _VERSITYGW and request.param == "versitygw" else running_moto() as server:
         yield server
@@ -433,9 +474,9 @@ def _mongodb(*, standalone: bool) -> Iterator[MongoServer]:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rabbitmq() -> Iterator[RabbitServer]:
-    """RabbitMQ; each test takes queues of its own."""
+    """RabbitMQ, which keeps busy even at rest; each test takes queues of its own."""
     with _rabbitmq() as server:
         yield server
 
@@ -467,17 +508,24 @@ def mosquitto() -> Iterator[MosquittoServer]:
 @pytest.fixture
 def own_mosquitto() -> Iterator[MosquittoServer]:
     """A Mosquitto for this test alone, which it may end."""
-    with _mosquitto(saves_all=True) as server:
+    with _mosquitto() as server:
+        yield server
+
+
+@pytest.fixture
+def newer_mosquitto() -> Iterator[MosquittoServer]:
+    """A newer one for this test alone, without rules, which sends 20 messages before they are acknowledged."""
+    with _mosquitto(window=20, is_newer=True, rules=False) as server:
         yield server
 
 
 @contextmanager
-def _mosquitto(*, saves_all: bool = False) -> Iterator[MosquittoServer]:
+def _mosquitto(*, window: int = 0, is_newer: bool = False, rules: bool = True) -> Iterator[MosquittoServer]:
     try:
-        mosquitto_program()
+        mosquitto_programs(is_newer=is_newer)
     except ConnectError as error:
         pytest.skip(f"no mosquitto here: {error}")
-    with mosquitto_server(saves_all=saves_all) as server:
+    with mosquitto_server(window=window, is_newer=is_newer, rules=rules) as server:
         yield server
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from connect.errors import ConnectError, NotFoundError
@@ -81,11 +81,12 @@ class ChangedMeanwhileError(ConnectError):
 
 
 class InvalidConnectorError(BadRequestError):
-    """A connector's configuration is invalid; ``infos`` has the result of the validation (REST: 400)."""
+    """A connector's configuration is invalid; ``infos`` has the result of the validation, which warned (REST: 400)."""
 
-    def __init__(self, message: str, infos: Mapping[str, Any]) -> None:
+    def __init__(self, message: str, infos: Mapping[str, Any], warnings: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.infos = infos
+        self.warnings = warnings
 
 
 class JavaError(ConnectError):

@@ -11,7 +11,7 @@ from connect.config.option import Attribute, ConfigKey, RefusedOptionError, decl
 from connect.config.password import HIDDEN
 from connect.config.types import ConfigType, original_text
 from connect.config.validation import ConfigValue, Reading, describe_readings, read_keys
-from connect.errors import ConfigError
+from connect.errors import ConfigError, NotFoundError
 
 __all__ = ["Config"]
 
@@ -40,6 +40,11 @@ class Config:
     """Whether :meth:`check_system` is part of every validation, and not only of one that asks for it."""
     old_keys: ClassVar[Mapping[str, str]] = {}
     """Old names of keys, with today's names. The value of an old one counts while the new one is absent or empty."""
+    passed_keys: ClassVar[tuple[str, ...] | None] = None
+    """Beginnings of keys that have an effect without being declared; ``()`` if none have. Then the log and validations
+    tell of each key that nobody declares. ``None`` if that is not known."""
+    choices: ClassVar[Mapping[str, str]] = {}
+    """The keys whose values :meth:`choices_of` finds in the connector's system, each with what they are: ``tables``."""
     _originals: dict[str, str | None]
     _secret_keys: frozenset[str]
 
@@ -65,6 +70,13 @@ class Config:
         """
         config = cls.__new__(cls)
         config._fill(props, secret_keys)
+        return config
+
+    @classmethod
+    def parse_valid(cls, props: Mapping[str, object]) -> Self:
+        """Parse what is valid of an unfinished configuration; reading another option raises ``RefusedOptionError``."""
+        config = cls.__new__(cls)
+        config._load(props, ())
         return config
 
     @classmethod
@@ -111,6 +123,15 @@ class Config:
     def can_check_system(self) -> bool:
         """Return whether :meth:`check_system` asks the system of these options; by default if it is overridden."""
         return type(self).check_system is not Config.check_system
+
+    def choices_of(self, key: str) -> Iterable[str]:
+        """Connect to the system that the options name, and return what it has that this key of ``choices`` can name.
+
+        Users pick from it on the web page while they fill in a form, so other options may be missing or wrong: reading
+        one ends the inquiry with a request to correct it. Raise :class:`~connect.errors.ConnectError` if the system
+        does not answer. Change nothing there; after half a minute the answer is no longer waited for.
+        """
+        raise NotFoundError(f"{type(self).__name__} has no choices for {key}.")
 
     def warnings(self) -> Iterable[str]:
         """Yield warnings about a valid configuration, one sentence each. Override it if there are any.

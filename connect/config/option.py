@@ -153,7 +153,11 @@ REQUIRED: Final[Any] = object()
 
 
 class RefusedOptionError(Exception):
-    """A check read an option whose own value was refused."""
+    """A check read an option whose own value was refused. ``key`` is the option's."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"{key} has no valid value")
+        self.key = key
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -175,11 +179,11 @@ class Option:
     visible: Visibility | None = None
     internal: bool = False
 
-    def __get__(self, config: object, owner: type) -> Option:
+    def __get__(self, config: object, owner: Any) -> Option:
         # The values of a config are in its __dict__, which comes first: here only a missing one is asked for.
         if config is None:
             return self
-        raise RefusedOptionError
+        raise RefusedOptionError(next(each.key.name for each in owner._attributes if getattr(owner, each.name) is self))
 
 
 def option(

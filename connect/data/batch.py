@@ -66,6 +66,8 @@ class Batch(Generic[R]):
 
     def slice(self, start: int, stop: int) -> Self:
         """Return the records from ``start`` (inclusive) to ``stop`` (exclusive)."""
+        if start == 0 and stop >= len(self):
+            return self
         changes: dict[str, Any] = {name: getattr(self, name)[start:stop] for name in self._sequences()}
         return replace(self, key=self.key.slice(start, stop), value=self.value.slice(start, stop), **changes)
 

@@ -11,6 +11,7 @@ import builtins
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
+from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from connect.data.schema import Schema
@@ -114,7 +115,7 @@ class Column(Sequence[Any]):
 
     def has_nulls(self) -> bool:
         """Return whether a value is null."""
-        return any(value is None for value in self.values())
+        return any(map(is_, self.values(), repeat(None)))
 
     def members(self, name: str) -> Sequence[Any]:
         """Return what the field ``name`` has in each value, all of which are structs; ``None`` where it is missing.
@@ -233,6 +234,21 @@ class ArrowColumn(Column):
         self._array = array
         self._values: Sequence[Any] | None = None
 
+    @classmethod
+    def of(cls, column: Column) -> ArrowColumn:
+        """Return a column in Arrow that keeps the values it was made of; raises :class:`~connect.errors.DataError` if
+        one does not fit the schema.
+        """
+        made = cls(column.to_arrow(), column.schema)
+        if not isinstance(column, ArrowColumn) or column.has_values:
+            made._values = column.values()
+        return made
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there are Python values, too."""
+        return self._values is not None
+
     def values(self) -> Sequence[Any]:
         if self._values is None:
             from connect.data.arrow import to_values  # noqa: PLC0415 - as above
@@ -259,7 +275,10 @@ class ArrowColumn(Column):
     def take(self, indices: Sequence[int]) -> ArrowColumn:
         # pyarrow cannot tell that an empty list holds integers.
         array = self._array.take(list(indices)) if len(indices) else self._array.slice(0, 0)
-        return ArrowColumn(array, self.schema)
+        part = ArrowColumn(array, self.schema)
+        if self._values is not None:
+            part._values = taken(self._values, indices)
+        return part
 
     def __len__(self) -> int:
         return len(self._array)

@@ -49,6 +49,9 @@ _SMALLEST_NORMAL_SINGLE: Final = 2.0**-126
 _LARGE_SINGLE: Final = 1e38
 _PLAIN_FROM: Final = 1e-3
 _PLAIN_BELOW: Final = 1e7
+_PYTHON_PLAIN_BELOW: Final = 1e16
+"""From here on Python, too, writes doubles with an exponent."""
+
 _DROPPED: Final = (1 << 29) - 1
 _HALF: Final = 1 << 28
 _SHORT_BITS: Final = 2048
@@ -125,6 +128,8 @@ def double_text(value: float) -> str:
     """Return the text of Java's ``Double.toString``: ``1.0``, ``1.0E10``, ``NaN``, ``-Infinity``."""
     if _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
         return repr(value)
+    if _PLAIN_BELOW <= abs(value) < _PYTHON_PLAIN_BELOW:
+        return _scientific(repr(value))
     if math.isfinite(value):
         text = repr(value)
         # Of the smallest numbers, Java shows two digits where one would do: 4.9E-324.
@@ -227,6 +232,13 @@ def _next_decimal(text: str, digits: int) -> str:
     number = Decimal(text)
     step = Decimal((int(number < 0), (1,), number.adjusted() - digits))
     return str(number + step)
+
+
+def _scientific(plain: str) -> str:
+    """Return a number that is written with a point, and is 10 at least, with one digit before the point."""
+    whole, _, fraction = plain.partition(".")
+    first = 2 if plain.startswith("-") else 1
+    return f"{whole[:first]}.{(whole[first:] + fraction).rstrip('0') or '0'}E{len(whole) - first}"
 
 
 def _java_text(text: str) -> str:

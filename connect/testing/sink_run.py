@@ -78,6 +78,7 @@ class SinkTaskRun:
 
         After a ``RetriableError`` the same batch is put again, for at most ``timeout`` seconds.
         """
+        self._rewind()
         open_ = {tp: position for tp, position in self._positions.items() if tp not in self.context.paused}
         found = self.log.read(open_, most)
         for batch in SinkBatch.from_records(found):

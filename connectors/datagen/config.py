@@ -17,6 +17,7 @@ _SCHEMA_KEYS = ("schema.string", "schema.filename", "quickstart")
 class DatagenConfig(Config):
     """The options of the datagen source."""
 
+    passed_keys = ()
     kafka_topic: str = option(importance=HIGH, validator=non_empty, doc="Topic to publish the records to.")
     max_interval: Long = option(
         default=500,

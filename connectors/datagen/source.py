@@ -114,6 +114,10 @@ class DatagenTask(SourceTask[DatagenTaskConfig]):
         """Return the number of records left to generate, if it is limited."""
         return {"records": max(0, self.config.iterations - self._place.iteration)} if self.config.iterations > 0 else {}
 
+    def total(self) -> Mapping[str, int]:
+        """Return the number of records to generate, if it is limited."""
+        return {"records": self.config.iterations} if self.config.iterations > 0 else {}
+
     def stop(self) -> None:
         """Do nothing: the task holds no resources."""
 

@@ -37,6 +37,8 @@ class FinishedAction(StrEnum):
 class DirectorySourceConfig(ReadingOptions, FileSystemOptions):
     """The options of the directory source."""
 
+    passed_keys = ()
+
     path: str = option(
         importance=HIGH,
         validator=non_empty,

@@ -28,7 +28,8 @@ class DirectorySinkTask(SinkTask[DirectorySinkConfig]):
     What is in files is told by their names, so that records which come again are passed over, each is in one file.
 
     Crash points: before the rename there is at most a hidden file, which the next task removes; its records come again.
-    Between the rename and the commit the records come again, and are passed over.
+    Between the rename and the commit the records come again, and are passed over, bad ones too: their reports are
+    durable before the rename.
     """
 
     def start(self) -> None:
@@ -147,6 +148,8 @@ class DirectorySinkTask(SinkTask[DirectorySinkConfig]):
 
     def _write(self, partition: TopicPartition, file: GrowingFile) -> None:
         """Write a file; if that fails, its records stay."""
+        if (reporter := self.context.errant_record_reporter) is not None:
+            reporter.flush()
         name = file_name(partition, file.first or 0, file.last, self.config.extension)
         place = f"{self._folder}/{folder_name(partition)}/{name}"
         header = b"" if file.columns is None else header_line(file.columns, self.config.delimiter)

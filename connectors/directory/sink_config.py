@@ -42,6 +42,8 @@ class Compression(StrEnum):
 class DirectorySinkConfig(FileSystemOptions):
     """The options of the directory sink."""
 
+    passed_keys = ()
+
     path: str = option(
         importance=HIGH,
         validator=non_empty,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, TypeAlias
@@ -160,6 +160,27 @@ class BulkQueue:
         parked = sum(map(len, self._parked.values()))
         return len(self._line) + parked + waiting + sum(len(bulk.operations) for bulk in self._flying.values())
 
+    def waited(self, now: float) -> float:
+        """Return for how many seconds the oldest operation has been here; 0 without any."""
+        return now - min((operation.taken_at for operation in self._operations()), default=now)
+
+    def durable(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the offsets before which everything is done, none beyond those given."""
+        found = dict(offsets)
+        for operation in self._operations():
+            origin = operation.record.origin
+            if origin in found:
+                found[origin] = min(found[origin], operation.record.original_offset)
+        return found
+
+    def _operations(self) -> Iterator[Operation]:
+        for _, operation in self._line:
+            yield operation
+        for operations in (*self._parked.values(), *(waiting for _, _, waiting in self._again)):
+            yield from operations
+        for bulk in self._flying.values():
+            yield from bulk.operations
+
     @property
     def flying(self) -> int:
         """The number of requests under way."""
@@ -167,6 +188,7 @@ class BulkQueue:
 
     def add(self, operation: Operation, now: float) -> None:
         """Put an operation at the end of the line."""
+        operation.taken_at = now
         self._line.append((now, operation))
 
     def next(self, now: float, *, flushes: bool = False) -> Bulk | None:

@@ -35,6 +35,7 @@ _GROUP: Final = "Connection"
 class ClusterConfig(HostsConfig, TlsConfig):
     """The connection. Subclasses have the TLS options below a prefix of their own."""
 
+    passed_keys = ()
     connection_url: tuple[str, ...] = option(
         importance=HIGH,
         group=_GROUP,

@@ -25,7 +25,7 @@ _LONG: Final = range(-(2**63), 2**63)
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """What is to be done for one record; ``tries`` counts how often it was refused for now.
+    """What is to be done for one record; ``tries`` counts how often it was refused for now, since ``taken_at``.
 
     With ``is_versioned`` the cluster refuses it if the document is newer; otherwise the order of the requests decides.
     """
@@ -37,6 +37,7 @@ class Operation:
     is_versioned: bool
     version: int | None = None
     tries: int = 0
+    taken_at: float = 0.0
 
     @property
     def key(self) -> tuple[str, str] | None:

@@ -243,6 +243,11 @@ class OpenSearchSinkConfig(SearchSinkConfig, tls_prefix=""):
         return super().signature() if account is None else aws_signature(account)
 
     @property
+    def _names_indexes(self) -> bool:
+        """Whether the indexes of topics are named by the configuration and made by the connector."""
+        return self._existing == "none" and not self.data_stream_enabled
+
+    @property
     def mapping_key(self) -> str:
         """The key of the mapping of topics to resources that exist."""
         return "topic.to.existing.resource.mapping"
@@ -276,6 +281,7 @@ class OpenSearchSinkConfig(SearchSinkConfig, tls_prefix=""):
             mapped_resources(self.topic_to_existing_resource_mapping, is_data_stream=self._existing == "data_stream"),
             stream,
             self.index_name_template,
+            self.indexes_of_topics,
         )
         method = WriteMethod(self.index_write_method.lower())
         path = self.routing_type_record_value_path

@@ -58,12 +58,14 @@ class ResourceNames:
     """Names the resource of each record.
 
     ``mapped`` has the resources of topics that were made by others, ``stream`` the pattern of data streams, such as
-    ``logs-nginx-${topic}``, and ``template`` that of indexes; without either an index is called as its topic.
+    ``logs-nginx-${topic}``, ``named`` the indexes of some topics, and ``template`` the pattern of the others'; without
+    any of them an index is called as its topic.
     """
 
     mapped: Mapping[str, Resource] = field(default_factory=dict)
     stream: str = ""
     template: str = ""
+    named: Mapping[str, str] = field(default_factory=dict)
     _formats: dict[str, DateFormat] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
@@ -85,6 +87,8 @@ class ResourceNames:
         if self.stream:
             namespace = topic.lower()[:_LONGEST_NAMESPACE_CHARACTERS]
             return Resource(self.stream.replace("${topic}", namespace), is_data_stream=True)
+        if topic in self.named:
+            return Resource(self.named[topic])
         if not self.template:
             return Resource(index_name(topic))
         return Resource(self._filled(topic, timestamp))

@@ -38,10 +38,22 @@ C = TypeVar("C", bound=SearchSinkConfig)
 
 _SLICE_SECONDS: Final = 0.05
 _LONGEST_PUT_SECONDS: Final = 20.0
+_LONGEST_COMMIT_SECONDS: Final = 20.0
+_STOP_SECONDS: Final = 2.0
+"""How long the last commit of a task that is to stop waits for the cluster."""
 _LOOK_SECONDS: Final = 0.001
 """How long to wait to find out whether the task must stop: a wait of 0 does not check."""
 
 _TOO_LARGE: Final = 413
+_BAD_REQUEST: Final = 400
+_OF_A_DOCUMENT: Final = (
+    "action_request_validation_exception",
+    "json_parse_exception",
+    "parsing_exception",
+    "x_content_parse_exception",
+)
+"""Kinds of errors for which a cluster refuses a request as a whole because of one operation in it."""
+
 _DENIED: Final = (401, 403)
 _MISSING_INDEX: Final = "index_not_found_exception"
 
@@ -49,7 +61,8 @@ _MISSING_INDEX: Final = "index_not_found_exception"
 class SearchSinkTask(SinkTask[C], Generic[C]):
     """Writes records as documents, with several requests under way.
 
-    Records are held until the cluster has accepted them; offsets are committed when none before them is held.
+    Records are held until the cluster has accepted them; offsets are committed when none before them is held. A commit
+    waits for some of that time only, so that a task stops, and stays in its group, while the cluster does not answer.
 
     ==================================  ==========================================================================
     kill -9 here                        then
@@ -94,21 +107,21 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
         self._pump()
         self._come_back()
 
-    def flush(self, offsets: Mapping[TopicPartition, int]) -> None:  # noqa: ARG002
-        deadline = time.monotonic() + self.config.flush_timeout_ms / 1000
+    def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """Return the offsets up to what the cluster has not accepted; wait for that, less if the task is to stop."""
+        started = time.monotonic()
+        self._pump(flushes=True)
         while len(self._queue):
-            self._pump(flushes=True)
-            if not len(self._queue):
+            self._check_flush_timeout()
+            waited = time.monotonic() - started
+            if waited > _LONGEST_COMMIT_SECONDS:
                 break
-            if time.monotonic() > deadline:
-                held = len(self._queue)
-                self._queue.forget()
-                raise ConnectError(
-                    f"The cluster has not accepted {held} documents within flush.timeout.ms="
-                    f"{self.config.flush_timeout_ms}.{self._last_reason()}"
-                )
+            if waited > _STOP_SECONDS and not self.context.wait(_LOOK_SECONDS):
+                break
             self._take(self._patience())
+            self._pump(flushes=True)
         crash_point("search-sink-before-commit")
+        return self._queue.durable(offsets)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         self._queue.forget(partitions)
@@ -118,6 +131,17 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
         if hasattr(self, "_senders"):
             self._client.abort()
             self._senders.close()
+
+    def _check_flush_timeout(self) -> None:
+        """Raise if the cluster has had what a task holds for too long."""
+        if self._queue.waited(time.monotonic()) <= self.config.flush_timeout_ms / 1000:
+            return
+        held = len(self._queue)
+        self._queue.forget()
+        raise ConnectError(
+            f"The cluster has not accepted {held} documents within flush.timeout.ms="
+            f"{self.config.flush_timeout_ms}.{self._last_reason()}"
+        )
 
     # -- records ---------------------------------------------------------------------------------------------------
 
@@ -243,12 +267,16 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
 
     def _refused(self, bulk: Bulk, response: Response) -> None:
         """Decide on a request that was refused as a whole."""
-        reason = self._client.hide(refusal(response))
-        if response.status == _TOO_LARGE:
+        text = refusal(response)
+        reason = self._client.hide(text)
+        is_too_large = response.status == _TOO_LARGE
+        is_of_one = response.status == _BAD_REQUEST and text.partition(": ")[2].startswith(_OF_A_DOCUMENT)
+        if is_too_large or is_of_one:
             if len(bulk.operations) > 1:
                 self._queue.halve(bulk, time.monotonic())
                 return
-            self._settle([Verdict(bulk.operations[0], Outcome.MALFORMED, f"the document is too large ({reason})")])
+            told = f"the document is too large ({reason})" if is_too_large else reason
+            self._settle([Verdict(bulk.operations[0], Outcome.MALFORMED, told)])
         elif is_passing(response):
             self._again(bulk.operations, reason, retry_after(response.headers, time.time()))
         elif response.status in _DENIED:

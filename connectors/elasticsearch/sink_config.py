@@ -18,6 +18,7 @@ from connect.config import (
     matches,
     option,
 )
+from connect.config.unsupported_keys import UnsupportedKey, without_effect
 from connect.errors import ConfigError
 from connect.kits.http.retries import Backoff
 from connectors.elasticsearch.cluster_config import ClusterConfig
@@ -41,6 +42,12 @@ WRITING: Final = "Writing"
 ERRORS: Final = "Errors"
 STREAMS: Final = "Data streams"
 _LONGEST_BACKOFF_S: Final = 60.0
+_WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
+    "type.name": UnsupportedKey("mapping types do not exist any more"),
+    "auto.create.indices.at.start": UnsupportedKey("an index is made when its first document comes"),
+}
+"""Keys that the Java connectors had once."""
+
 MOST_CONFLICT_RETRIES: Final = 5
 
 
@@ -190,6 +197,13 @@ class SearchSinkConfig(ClusterConfig):
         doc="Name of the index of each record, in place of its topic: ${topic} stands for the topic in lower case, and "
         "${timestamp:yyyy.MM.dd} for the record's timestamp in UTC by a pattern of java.text.SimpleDateFormat.",
     )
+    topic_index_map: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        group=WRITING,
+        doc="Indexes for some topics, as a comma-separated list of topic:index, in place of index.name.template. They "
+        "are made if they do not exist.",
+    )
     drop_invalid_message: bool = option(
         default=False,
         importance=LOW,
@@ -229,6 +243,28 @@ class SearchSinkConfig(ClusterConfig):
                 yield ConfigRuleError(f"{name}=true holds for all topics: remove topic.{name}.", name, f"topic.{name}")
         if self.index_name_template and (problem := template_problem(self.index_name_template)):
             yield ConfigRuleError(f"index.name.template cannot be used: {problem}.", "index.name.template")
+        yield from self._item_mistakes("topic.index.map", self.topic_index_map, "an index")
+        if self.topic_index_map and not self._names_indexes:
+            yield ConfigRuleError(
+                "topic.index.map names indexes that are made if they do not exist: remove it, or what names data "
+                "streams and resources that exist.",
+                "topic.index.map",
+            )
+
+    def warnings(self) -> Iterable[str]:
+        """Yield warnings about a valid configuration."""
+        yield from super().warnings()
+        yield from without_effect(_WITHOUT_EFFECT, self.originals)
+
+    @property
+    def _names_indexes(self) -> bool:
+        """Whether the indexes of topics are named by the configuration and made by the connector."""
+        raise NotImplementedError
+
+    @property
+    def indexes_of_topics(self) -> Mapping[str, str]:
+        """The indexes that ``topic.index.map`` names."""
+        return {topic: index for topic, _, index in (item.partition(":") for item in self.topic_index_map)}
 
     @property
     def backoff(self) -> Backoff:
@@ -261,10 +297,14 @@ class SearchSinkConfig(ClusterConfig):
         """Yield an error for each mistake in a mapping of topics to resources that exist."""
         if has_kind != bool(items):
             yield ConfigRuleError(f"Set both {kind_key} and {key}, or neither.", key, kind_key)
+        yield from self._item_mistakes(key, items, "a resource")
+
+    def _item_mistakes(self, key: str, items: tuple[str, ...], what: str) -> Iterable[ConfigError]:
+        """Yield an error for each mistake in pairs of a topic and a name."""
         for item in items:
             topic, _, name = item.partition(":")
             if not topic or name_problem(name):
-                yield ConfigRuleError(f"{key}: {item} is not a topic, a colon and the name of a resource.", key)
+                yield ConfigRuleError(f"{key}: {item} is not a topic, a colon and the name of {what}.", key)
         topics = [item.partition(":")[0] for item in items]
         if repeated := {topic for topic in topics if topics.count(topic) > 1}:
             yield ConfigRuleError(f"{key} has the topic {min(repeated)} more than once.", key)

@@ -10,6 +10,7 @@ __all__ = ["FileStreamSinkConfig", "FileStreamSourceConfig", "FileStreamTaskConf
 class FileStreamSourceConfig(Config):
     """The options of the file source."""
 
+    passed_keys = ()
     file: str | None = option(
         default=None,
         importance=HIGH,
@@ -41,6 +42,7 @@ class FileStreamTaskConfig(FileStreamSourceConfig):
 class FileStreamSinkConfig(Config):
     """The options of the file sink."""
 
+    passed_keys = ()
     file: str | None = option(
         default=None,
         importance=HIGH,

@@ -103,6 +103,11 @@ class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
         left = self._input.remaining() if self._input is not None else None
         return {} if left is None else {"bytes": left}
 
+    def total(self) -> Mapping[str, int]:
+        """Return the number of bytes in the file."""
+        whole = self._input.total() if self._input is not None else None
+        return {} if whole is None else {"bytes": whole}
+
     def stop(self) -> None:
         if self._input is not None:
             self._input.close()

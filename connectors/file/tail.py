@@ -37,6 +37,9 @@ class LineInput(Protocol):
     def remaining(self) -> int | None:
         """Return the number of bytes not yet taken; ``None`` if unknown."""
 
+    def total(self) -> int | None:
+        """Return the number of bytes, taken or not; ``None`` if unknown."""
+
     def close(self) -> None:
         """Close the file."""
 
@@ -80,7 +83,11 @@ class Tail:
 
     def remaining(self) -> int | None:
         """Return the number of bytes of the file not yet taken, including an incomplete last line."""
-        return max(0, os.fstat(self._file).st_size - self._taken)
+        return max(0, self.total() - self._taken)
+
+    def total(self) -> int:
+        """Return the number of bytes of the file."""
+        return os.fstat(self._file).st_size
 
     def close(self) -> None:
         """Close the file."""
@@ -185,6 +192,10 @@ class StandardInput:
 
     def remaining(self) -> int | None:
         """``None``: the length of the input is unknown."""
+        return None
+
+    def total(self) -> int | None:
+        """``None`` as well."""
         return None
 
     def close(self) -> None:

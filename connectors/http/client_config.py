@@ -122,6 +122,7 @@ class _HttpsConfig(TlsConfig, tls_prefix="https.", tls_aliases=_TLS_ALIASES, emp
 class ClientConfig(HostsConfig, _HttpsConfig):
     """How to connect to servers."""
 
+    passed_keys = ()
     http_auth_type: str = option(
         default="NONE",
         importance=MEDIUM,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 
 from connect.errors import ConnectError, DataError
@@ -14,7 +15,7 @@ from connectors.http.charset import shown_body
 from connectors.http.source_config import HttpSourceConfig
 from connectors.http.steps import Ask, Outcome, Rest, Steps, TryLater
 
-__all__ = ["Answer", "Exchange", "body_excerpt"]
+__all__ = ["Answer", "Exchange", "body_excerpt", "remedy"]
 
 _UNCHANGED: Final = 304
 _LIMITED: Final = frozenset({403, 429})
@@ -94,7 +95,7 @@ class Exchange:
                 return _Failure(f"{reason}: {error}", most_tries=_BROKEN_TRIES)
         if status in self._skip:
             return Answer()
-        reason += body_excerpt(outcome)
+        reason += body_excerpt(outcome) + remedy(status)
         now = time.time()
         asked, limit = retry_after(outcome.headers, now), pause_asked(outcome.headers, now)
         is_limited = status in _LIMITED and (asked is not None or limit is not None)
@@ -106,6 +107,15 @@ class Exchange:
             f"{reason}. To read, skip or retry such answers, list the status in http.response.policy.codes.process, "
             ".skip or .retry."
         )
+
+
+def remedy(status: int) -> str:
+    """Return what a user should do about a status that says whose request this is; empty for all others."""
+    if status == HTTPStatus.UNAUTHORIZED:
+        return ". The server does not accept these credentials: correct the user, the password or the token"
+    if status == HTTPStatus.FORBIDDEN:
+        return ". The server knows these credentials, but does not allow them this request"
+    return ""
 
 
 def body_excerpt(response: Response, most: int = _EXCERPT) -> str:

@@ -19,7 +19,7 @@ from connect.sink import SinkConnector, SinkTask
 from connectors.http.background import LOOK
 from connectors.http.charset import shown_body
 from connectors.http.client_config import http_client
-from connectors.http.exchange import body_excerpt
+from connectors.http.exchange import body_excerpt, remedy
 from connectors.http.lanes import Lanes
 from connectors.http.sink_config import HttpSinkConfig
 from connectors.http.sink_requests import Job, Position, Refused, SinkRequests, position_of
@@ -174,6 +174,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             else f"{job.request.shown} was answered with HTTP status {response.status}{body_excerpt(response)}"
         )
         if response is not None and response.status not in self._retry:
+            reason += remedy(response.status)
             if 300 <= response.status < 400:
                 reason += f". Redirects that would lose the body are not followed: correct {self.config.url_key}."
             self._give_up(job.records, DataError(reason), response)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from connect.config import ConfigRuleError
 from connect.errors import ConfigError, ConnectError
+from connect.internals.java.regex import regex_of_name
 from connect.kits.objects.local import folder_problem
+from connect.kits.sql.column import TableId
 from connect.kits.sql.connection import Database
 from connect.kits.sql.dialect import Dialect
 from connectors.jdbc.config import ConnectionConfig
@@ -21,6 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckedSinkConfig", "CheckedSourceConfig"]
 
+_EXPRESSIONS: Final = ("table.include.list", "table.exclude.list")
+_COLUMNS: Final = ("incrementing.column.name", "timestamp.column.name")
+_MOST_DESCRIBED: Final = 20
+"""Of how many tables the columns are asked for: each takes a request."""
+
 
 class _CheckedConfig(ConnectionConfig):
     """The options of a database that can be checked."""
@@ -32,17 +40,20 @@ class _CheckedConfig(ConnectionConfig):
                 yield ConfigRuleError(problem, "connection.url")
             return
         try:
-            database = Database(
-                self.host_guard, self.dialect(), lambda _: False, attempts=1, backoff=0, reads=not self.creates_file
-            )
+            with self.asked() as (dialect, connection):
+                yield from self.table_errors(dialect, connection)
         except ConnectError as error:
             yield ConfigRuleError(str(error), "connection.url")
-            return
+
+    @contextmanager
+    def asked(self) -> Iterator[tuple[Dialect, Connection]]:
+        """Connect once, to ask for tables. Raises :class:`~connect.errors.ConnectError` if the database refuses."""
+        database = Database(
+            self.host_guard, self.dialect(), lambda _: False, attempts=1, backoff=0, reads=not self.creates_file
+        )
         try:
             with database.errors("ask for tables"):
-                yield from self.table_errors(database.dialect, database.connection())
-        except ConnectError as error:
-            yield ConfigRuleError(str(error), "connection.url")
+                yield database.dialect, database.connection()
         finally:
             database.dispose()
 
@@ -59,18 +70,33 @@ class _CheckedConfig(ConnectionConfig):
 class CheckedSourceConfig(JdbcSourceConfig, _CheckedConfig):
     """The options of the JDBC source, whose database can be checked."""
 
+    choices: ClassVar[Mapping[str, str]] = {**dict.fromkeys(FILTERS, "tables"), **dict.fromkeys(_COLUMNS, "columns")}
+
+    def choices_of(self, key: str) -> Iterable[str]:
+        """Return the tables as the key names them, or the columns of the tables that are chosen."""
+        with self.asked() as (dialect, connection):
+            tables = self._tables(dialect, connection)
+            if key in _COLUMNS:
+                chosen = self.table_filter.chosen(tables)[:_MOST_DESCRIBED]
+                return sorted({column.name for table in chosen for column in dialect.columns(connection, table)})
+        if key in _EXPRESSIONS:
+            return [regex_of_name(str(table)) for table in tables]
+        # A list cannot have a name with a comma.
+        return [name for name in map(_listed, tables) if "," not in name]
+
+    def _tables(self, dialect: Dialect, connection: Connection) -> list[TableId]:
+        return dialect.tables(
+            connection,
+            types=[each.strip().upper() for each in self.table_types],
+            catalog=self.catalog_pattern,
+            schema=self.schema_pattern,
+        )
+
     def table_errors(self, dialect: Dialect, connection: Connection) -> Iterable[ConfigError]:
         """Yield an error for tables that do not exist, and for columns that they lack. A query is not run."""
         if self.statement:
             return
-        chosen = self.table_filter.chosen(
-            dialect.tables(
-                connection,
-                types=[each.strip().upper() for each in self.table_types],
-                catalog=self.catalog_pattern,
-                schema=self.schema_pattern,
-            )
-        )
+        chosen = self.table_filter.chosen(self._tables(dialect, connection))
         key = next((key for key in FILTERS if getattr(self, key.replace(".", "_"))), "connection.url")
         if missing := self.table_filter.missing(chosen):
             yield ConfigRuleError(
@@ -89,6 +115,12 @@ class CheckedSourceConfig(JdbcSourceConfig, _CheckedConfig):
             for key, names in columns.items():
                 if lacking := [name for name in names if name.lower() not in has]:
                     yield ConfigRuleError(f"Table {table} has no column {lacking[0]}: correct {key}.", key)
+
+
+def _listed(table: TableId) -> str:
+    """Return the name as a list of tables has it: a part with a dot in quotes."""
+    parts = [part for part in (table.catalog, table.schema, table.name) if part]
+    return ".".join(f'"{part}"' if "." in part else part for part in parts)
 
 
 class CheckedSinkConfig(JdbcSinkConfig, _CheckedConfig):

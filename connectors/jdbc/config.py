@@ -14,7 +14,7 @@ from connect.kits.sql.hosts import Address, HostGuard, named_hosts
 from connect.kits.sql.registry import DEFAULT_DRIVERS, dialect_class, missing_package
 from connect.kits.sql.urls import ALLOWED_DRIVERS_KEY, ALLOWED_OPTIONS_KEY, Allowed, parse_url
 from connect.kits.sql.values import TypeOptions, parse_zone
-from connectors.jdbc.unsupported_keys import unsupported_key_errors, unsupported_key_warnings
+from connectors.jdbc.unsupported_keys import JAVA_KEYS, unsupported_key_errors, unsupported_key_warnings
 
 __all__ = ["ConnectionConfig", "check_zone"]
 
@@ -32,6 +32,8 @@ def check_zone(key: str, value: str) -> None:
 
 class ConnectionConfig(HostsConfig):
     """Where the database is, how to log in, and how to write names."""
+
+    passed_keys = (_PREFIX, *JAVA_KEYS)
 
     _own_keys: ClassVar[frozenset[str]] = _OWN
 

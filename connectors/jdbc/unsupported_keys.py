@@ -13,7 +13,7 @@ from connect.config import ConfigRuleError
 from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_effect
 from connect.errors import ConfigError
 
-__all__ = ["unsupported_key_errors", "unsupported_key_warnings"]
+__all__ = ["JAVA_KEYS", "unsupported_key_errors", "unsupported_key_warnings"]
 
 _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
     "jdbc.credentials.provider.class": UnsupportedKey(
@@ -44,6 +44,10 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
     "max.buffer.size": UnsupportedKey("rows are read on demand, batch.max.rows at a time", ("", "0")),
     "poll.linger.ms": UnsupportedKey("a poll does not wait for rows", ("", "5000")),
 }
+
+
+JAVA_KEYS: Final = (*_REFUSED, *_WITHOUT_EFFECT)
+"""Keys of the Java connectors of which these functions tell what they mean here, where they mean anything else."""
 
 
 def unsupported_key_errors(props: Mapping[str, str | None]) -> Iterator[ConfigError]:

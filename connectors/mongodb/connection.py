@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Password, option
 from connect.config.unsupported_keys import UnsupportedKey, given_keys
@@ -38,6 +38,7 @@ _STORES: Final = (
 class ConnectionConfig(HostsConfig):
     """Where MongoDB is, and how to sign in."""
 
+    passed_keys: ClassVar[tuple[str, ...] | None] = ()
     connection_uri: Password = option(
         default=Password("mongodb://localhost:27017"),
         importance=HIGH,

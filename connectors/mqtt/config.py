@@ -94,6 +94,7 @@ def _uris(key: str, value: Collection[str]) -> None:
 class ConnectionConfig(HostsConfig):
     """Where the server is, and how to sign in."""
 
+    passed_keys = ()
     mqtt_server_uri: tuple[str, ...] = option(
         importance=HIGH,
         validator=non_empty_list,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from paho.mqtt import client as mqtt
-from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
+from paho.mqtt.enums import CallbackAPIVersion, MessageState, MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
@@ -18,8 +19,9 @@ from paho.mqtt.reasoncodes import ReasonCode
 from connect.errors import ConnectError, RetriableError, os_reason
 from connectors.mqtt.config import ConnectionConfig, Server
 
-__all__ = ["Session", "refused_filters", "user_properties"]
+__all__ = ["Session", "largest_packet", "refused_filters", "user_properties"]
 
+logger = logging.getLogger(__name__)
 _MOST_RECEIVED: Final = 65_535
 _CREDENTIALS: Final = frozenset({"Bad user name or password", "Not authorized", "Banned", "Bad authentication method"})
 _VERSION: Final = "Unsupported protocol version"
@@ -50,6 +52,25 @@ class _Client(mqtt.Client):
             self._failed(error)
             raise ConnectionError(str(error)) from error
 
+    def publish_anew(self) -> int:
+        """Have messages sent again that would only be released, and return how many: the server has forgotten them.
+
+        Call this in the callback of a connection, after which the library sends again.
+        """
+        with self._out_message_mutex:
+            released = [
+                each for each in self._out_messages.values() if each.state is MessageState.MQTT_MS_RESEND_PUBREL
+            ]
+            for each in released:
+                each.state, each.dup = MessageState.MQTT_MS_PUBLISH, False
+        return len(released)
+
+    def forget(self, packet_ids: Collection[int]) -> None:
+        """Send messages not again that are not acknowledged."""
+        with self._out_message_mutex:
+            for packet_id in packet_ids:
+                self._out_messages.pop(packet_id, None)
+
     def _direct(self, server: Server) -> None:
         options: dict[str, Any] = {}
         if self.connect_properties is not None:
@@ -79,6 +100,13 @@ class Session:
         self._changed = changed
         self._failure: ConnectError | None = None
         self._is_open = threading.Event()
+        self.window = _MOST_RECEIVED
+        """How many messages the server takes that it has not acknowledged. With version 3.1.1 it does not say so."""
+        self.largest_bytes: int | None = None
+        """How large a packet may be for the server, if it says so; with version 3.1.1 it does not."""
+        self.losses = 0
+        """How often the server, or the network, has ended a connection; whoever reads it may begin anew."""
+        self._is_dropped = False
         options: dict[str, Any] = {"manual_ack": True, "protocol": mqtt.MQTTv311, "clean_session": is_clean}
         if config.is_version_5:
             options |= {"protocol": mqtt.MQTTv5, "clean_session": None}
@@ -131,6 +159,7 @@ class Session:
     def drop(self) -> None:
         """Break the connection, of which the server does not answer any more; the library makes another."""
         connection: Any = self.client.socket()
+        self._is_dropped = True
         if connection is not None:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -151,12 +180,22 @@ class Session:
             self._failure = RetriableError(f"{where} cannot be connected to: {reason}.", self._config.reconnect_seconds)
         self._changed()
 
-    def _on_connect(self, _client: object, _data: object, flags: Any, code: ReasonCode, _properties: object) -> None:
+    def _on_connect(self, _client: object, _data: object, flags: Any, code: ReasonCode, properties: object) -> None:
         if code.is_failure:
             self._failure = self._refusal(code)
             self._changed()
             return
+        if not flags.session_present and (count := self.client.publish_anew()):
+            logger.warning(
+                "The MQTT server %s has forgotten the session: %d messages that it had taken are sent again, and may "
+                "come twice. Let it keep its sessions over a restart (mosquitto: persistence true).",
+                self._config.place,
+                count,
+            )
         self._failure = None
+        self._is_dropped = False
+        self.window = getattr(properties, "ReceiveMaximum", _MOST_RECEIVED)
+        self.largest_bytes = getattr(properties, "MaximumPacketSize", None)
         self._is_open.set()
         self._opened(bool(flags.session_present))
         self._changed()
@@ -175,6 +214,7 @@ class Session:
     def _on_disconnect(
         self, _client: object, _data: object, _flags: object, code: ReasonCode, _properties: object
     ) -> None:
+        self.losses += self._is_open.is_set() and not self._is_dropped
         self._is_open.clear()
         if not isinstance(self._failure, ConnectError) or isinstance(self._failure, RetriableError):
             self._failure = RetriableError(
@@ -187,6 +227,19 @@ class Session:
 
 def _properties(packet: int) -> Any:
     return Properties(packet)  # type: ignore[no-untyped-call]
+
+
+def largest_packet(config: ConnectionConfig, seconds: float) -> int | None:
+    """Return how large a packet may be for the server, which it says by MQTT 5 alone; ``None`` if it does not."""
+    own = {"mqtt.version": "5", "mqtt.client.id": f"{config.client_id}-size", "mqtt.will.topic": ""}
+    asking = type(config).parse({**config.originals, **own})
+    session = Session(asking, is_clean=True, opened=lambda _: None, changed=lambda: None)
+    session.start()
+    try:
+        session.wait(seconds)
+        return session.largest_bytes
+    finally:
+        session.close()
 
 
 def refused_filters(filters: Sequence[str], codes: Sequence[Any]) -> Iterator[str]:

@@ -10,7 +10,12 @@ QoS 1 and 2, before the acknowledgement  the offset is not committed, and the re
 QoS 1 and 2, after it, before the        what was acknowledged since the last commit is sent again, and comes twice
 commit of offsets
 the connection is lost, or the server    the library sends again what is not acknowledged: with QoS 1 it may come
-restarts and keeps its sessions          twice, with QoS 2 it comes once
+restarts and keeps its sessions          twice, with QoS 2 once, unless the connection is lost again before it stands
+the server ends each connection over a   by MQTT 5 it says which size it takes, and a larger message is a bad record.
+message, as it is too large              With 3.1.1 it is asked by MQTT 5 after ten connections without an
+                                         acknowledgement. If it does not say, the task fails: nothing is committed
+QoS 2, and the server restarts and       everything that is not acknowledged is sent again, and may come twice: the
+forgets its sessions                     server confirms the release of a message, too, that it has forgotten
 =======================================  ==============================================================================
 """
 
@@ -23,7 +28,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.data import SinkBatch, SinkRecord, TopicPartition
-from connect.errors import DataError, RetriableError
+from connect.errors import ConnectError, DataError, RetriableError
 from connect.kits.deliveries import Unconfirmed, give_up, position_of
 from connect.sink import SinkConnector, SinkTask
 from connectors.mqtt.sink_config import MqttSinkConfig
@@ -40,6 +45,11 @@ _COMMIT_SECONDS: Final = 2.0
 _CONNECTION_SECONDS: Final = 5.0
 _OVERHEAD_BYTES: Final = 500
 _MOST_PAYLOAD_BYTES: Final = 268_435_455
+_MOST_LOSSES: Final = 10
+"""After how many connections that end without an acknowledgement it is not the network's fault."""
+_HEADER_BYTES: Final = 16
+"""Most bytes of a packet beside its topic, its payload and the headers, which have five each."""
+_USER_PROPERTY_BYTES: Final = 5
 
 
 class MqttSinkTask(SinkTask[MqttSinkConfig]):
@@ -65,10 +75,11 @@ class MqttSinkTask(SinkTask[MqttSinkConfig]):
                 continue
             try:
                 topic, payload = self._topic(record), _payload(record.value)
+                self._check_size(session, topic, payload, record)
             except DataError as error:
                 refused.append((record, error))
                 continue
-            self._wait_for_room(deadline)
+            self._wait_for_room(session, deadline)
             if not session.is_open:
                 self._connected()
             self._publish(session, record, topic, payload)
@@ -110,6 +121,15 @@ class MqttSinkTask(SinkTask[MqttSinkConfig]):
         self._under_way[info.mid] = record
         if info.mid in self._early:
             self._take(info.mid, self._early.pop(info.mid))
+
+    def _check_size(self, session: Session, topic: str, payload: bytes, record: SinkRecord) -> None:
+        """Raise if the server has said that it does not take so large a packet: it would end the connection."""
+        most = session.largest_bytes
+        if most is None:
+            return
+        size = _packet_bytes(topic, payload, self._properties(record))
+        if size > most:
+            raise DataError(f"It is a packet of {size} bytes, and the MQTT server takes {most} at most.")
 
     def _properties(self, record: SinkRecord) -> Any:
         if not self.config.mqtt_forward_kafka_headers or not record.headers:
@@ -153,16 +173,16 @@ class MqttSinkTask(SinkTask[MqttSinkConfig]):
         """Pass the acknowledgement on. In the thread, possibly before ``publish`` has returned."""
         self._outcomes.put((packet_id, code))
 
-    def _has_room(self) -> bool:
+    def _has_room(self, session: Session) -> bool:
         config = self.config
         return (
-            len(self._unconfirmed) < config.mqtt_publish_max_messages
+            len(self._unconfirmed) < min(config.mqtt_publish_max_messages, session.window)
             and self._unconfirmed.bytes < config.mqtt_publish_max_bytes
         )
 
-    def _wait_for_room(self, deadline: float) -> None:
+    def _wait_for_room(self, session: Session, deadline: float) -> None:
         self._settle(0)
-        while not self._has_room():
+        while not self._has_room(session):
             if not self.context.wait(0):
                 raise RetriableError("The task stops or pauses.", 0.01)
             if time.monotonic() > deadline:
@@ -179,11 +199,46 @@ class MqttSinkTask(SinkTask[MqttSinkConfig]):
         except queue.Empty:
             pass
         session, now = self._session, time.monotonic()
+        self._check_losses(session)
         if not self._unconfirmed or session is None or not session.is_open:
             self._progress_at = now
         elif now - self._progress_at > self.config.mqtt_publish_timeout_ms / 1000:
             self._progress_at = now
             session.drop()
+
+    def _check_losses(self, session: Session | None) -> None:
+        """Raise if the server ends each connection without an acknowledgement: it would do so for ever."""
+        if session is None or session.losses < _MOST_LOSSES or not self._unconfirmed:
+            return
+        if self._has_given_up_too_large(session):
+            return
+        first = next(iter(self._unconfirmed.messages.values()))
+        raise ConnectError(
+            f"The MQTT server {self.config.place} has ended {session.losses} connections without acknowledging a "
+            f"message. The first of {len(self._unconfirmed)} is {_shown(first)}. One of them may be larger than the "
+            f"server takes, or the user may not publish to its topic."
+        )
+
+    def _has_given_up_too_large(self, session: Session) -> bool:
+        """Give up what is larger than the server takes, and return whether there was anything."""
+        from connectors.mqtt.session import largest_packet  # noqa: PLC0415 - it is loaded by now
+
+        if session.largest_bytes is None:
+            session.largest_bytes = largest_packet(self.config, _CONNECTION_SECONDS)
+        refused: dict[int, DataError] = {}
+        for packet_id, record in self._under_way.items():
+            try:
+                self._check_size(session, self._topic(record), _payload(record.value), record)
+            except DataError as too_large:
+                refused[packet_id] = too_large
+        session.client.forget(refused)
+        given_up = [(self._under_way.pop(packet_id), error) for packet_id, error in refused.items()]
+        for record, _ in given_up:
+            self._unconfirmed.forget(position_of(record))
+        for record, error in given_up:
+            session.losses = 0
+            give_up(self.context, record, error)
+        return bool(given_up)
 
     def _take(self, packet_id: int, code: Any) -> None:
         record = self._under_way.pop(packet_id, None)
@@ -192,6 +247,8 @@ class MqttSinkTask(SinkTask[MqttSinkConfig]):
             self._early[packet_id] = code
             return
         self._progress_at = time.monotonic()
+        if self._session is not None:
+            self._session.losses = 0
         position = position_of(record)
         if self._unconfirmed.messages.get(position) is not record:
             return
@@ -208,6 +265,17 @@ class MqttSinkTask(SinkTask[MqttSinkConfig]):
         if problem := topic_problem(topic):
             raise DataError(f"{topic[:80]!r} cannot be the topic of a message: {problem}.")
         return topic
+
+
+def _packet_bytes(topic: str, payload: bytes, properties: Any) -> int:
+    """Return how large the packet of a message is, or some bytes more."""
+    pairs = [] if properties is None else properties.UserProperty
+    texts = sum(len(text.encode()) for pair in pairs for text in pair) + _USER_PROPERTY_BYTES * len(pairs)
+    return len(topic.encode()) + len(payload) + texts + _HEADER_BYTES
+
+
+def _shown(record: SinkRecord) -> str:
+    return f"the record at offset {record.original_offset} of {record.original_topic}-{record.original_partition}"
 
 
 def _payload(value: Any) -> bytes:

@@ -23,8 +23,10 @@ order acknowledges what Kafka has.
 from __future__ import annotations
 
 import logging
+import queue
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,6 +47,8 @@ __all__ = ["MqttSourceConnector", "MqttSourceTask"]
 _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 1.0
+_FAREWELL_SECONDS: Final = 3.0
+_SLICE_SECONDS: Final = 0.05
 _GATHER_SECONDS: Final = 0.005
 _OVERHEAD_BYTES: Final = 500
 _MOST_KNOWN: Final = 10_000
@@ -123,6 +127,8 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
         self._made = 0
         self._connections = self._sessions = 0
         """Counts connections, and sessions that the server has begun. Written by the library's thread alone."""
+        self._answers: queue.SimpleQueue[int] = queue.SimpleQueue()
+        """The packet ids of the questions that the server has answered."""
         self._refusal: ConnectError | None = None
         self._receipts = Receipts()
         self._inbox: Inbox[Received | _Answer] = Inbox(
@@ -176,6 +182,7 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
             return
         self._inbox.close()
         self._send_acknowledgements(session, at_end=True)
+        self._wait_until_read(session)
         session.close()
 
     def measurements(self) -> Iterable[Measurement]:
@@ -207,8 +214,9 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
             self._refusal = ConnectError(refused)
             self.context.wake()
 
-    def _on_unsubscribe(self, *_: object) -> None:
+    def _on_unsubscribe(self, _client: object, _data: object, packet_id: int, *_: object) -> None:
         """Put the answer behind the messages that came before it. In the thread."""
+        self._answers.put(packet_id)
         self._inbox.put(_Answer(self._connections), _OVERHEAD_BYTES)
 
     def _on_message(self, _client: object, _data: object, message: Any) -> None:
@@ -262,12 +270,27 @@ class MqttSourceTask(SourceTask[MqttSourceConfig]):
             return
         self._send_acknowledgements(session)
         if self._receipts.asks(self._connections):
-            # There is no such subscription; that it is answered counts.
-            session.client.unsubscribe(_QUESTION)
+            _ask(session)
 
     def _send_acknowledgements(self, session: Session, *, at_end: bool = False) -> None:
         for received in self._receipts.due(self._connections, at_end=at_end):
             session.client.ack(received.packet_id, received.qos)
+
+    def _wait_until_read(self, session: Session) -> None:
+        """Wait until the server has read the acknowledgements: what is on its way to it may get lost when a connection
+        ends on which more has come than was read."""
+        asked = _ask(session) if session.is_open else None
+        deadline = time.monotonic() + _FAREWELL_SECONDS
+        while asked is not None and session.is_open and time.monotonic() < deadline:
+            with suppress(queue.Empty):
+                if self._answers.get(timeout=_SLICE_SECONDS) == asked:
+                    return
+
+
+def _ask(session: Session) -> int | None:
+    """Have the server answer something, and return the packet id of the question. There is no such subscription."""
+    packet_id: int | None = session.client.unsubscribe(_QUESTION)[1]
+    return packet_id
 
 
 class MqttSourceConnector(SourceConnector[MqttSourceConfig]):

@@ -10,7 +10,7 @@ from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_
 from connect.errors import ConfigError
 from connect.kits.files.formats.compression import COMPRESSION_EXTENSIONS
 
-__all__ = ["refused_keys", "translated", "warned_keys"]
+__all__ = ["JAVA_KEYS", "refused_keys", "translated", "warned_keys"]
 
 _CREDENTIALS: Final = (
     "Java classes cannot run here. Without aws.access.key.id, keys are found where Amazon's clients look: environment, "
@@ -59,6 +59,8 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
     "aws.s3.fetch.page.size": UnsupportedKey("it is of the source", ("", "10")),
     "aws.s3.fetch.buffer.size": UnsupportedKey("it is of the source", ("", "1000")),
 }
+JAVA_KEYS: Final = (*_REFUSED, *_WITHOUT_EFFECT)
+"""Keys of which these functions tell what they mean here, where they mean anything else."""
 _OF_AIVEN: Final = (
     "aws.s3.bucket.name",
     "aws_s3_bucket",
@@ -79,7 +81,7 @@ def translated(props: Mapping[str, object]) -> Mapping[str, object]:
     if (old := found.get("output_compression")) is not None:
         found["output_compression"] = str(old).lower()
     kind = str(found.setdefault("format.output.type", "csv"))
-    if not found.get("file.name.template"):
+    if not found.get("file.name.template") and str(found.get("combine.partitions")).lower() != "true":
         compression = str(found.get("file.compression.type") or found.get("output_compression") or "none").lower()
         ending = (".avro" if kind == "avro" else "") + COMPRESSION_EXTENSIONS.get(compression, "")
         found["file.name.template"] = "{{topic}}-{{partition}}-{{start_offset}}" + ending

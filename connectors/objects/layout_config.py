@@ -133,6 +133,13 @@ class _NameOptions(Config):
         group=_NAMES,
         doc="How many digits the offsets in file names have at least.",
     )
+    combine_partitions: bool = option(
+        default=False,
+        importance=MEDIUM,
+        group=_NAMES,
+        doc="Whether the partitions of a topic share files: TOPIC+all+NUMBER-MARK, without a folder for each. "
+        "The rules by which files end count the records of all partitions then. The connector has a single task.",
+    )
     s3_schema_partition_affix_type: Literal["NONE", "PREFIX", "SUFFIX"] = option(
         default="NONE",
         importance=LOW,
@@ -207,6 +214,9 @@ class LayoutOptions(_RotationOptions, _NameOptions, PartitionOptions):
             return
         if self.file_name_template is None:
             return
+        if self.combine_partitions:
+            reason = "Files of several partitions are named TOPIC+all+NUMBER: remove the key, or combine.partitions."
+            yield ConfigError("file.name.template", self.file_name_template, reason)
         try:
             self.template.check()
         except TemplateError as error:

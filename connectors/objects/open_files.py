@@ -9,6 +9,7 @@ from typing import Any
 
 from connect.data import Schema, SinkBatch
 from connect.internals.crash import crash_point
+from connect.kits.objects.staged import Staged
 from connect.kits.objects.store import ObjectStore
 from connect.kits.objects.uploads import Upload, UploadSettings, begin_upload
 from connectors.objects.record_views import RecordView
@@ -25,10 +26,12 @@ class Uploads:
     threads: Executor
     part_bytes: int
     tags: Mapping[str, str] | None
+    stages: bool = False
+    """Whether files are staged, and not finished."""
 
     def begin(self, path: str) -> Upload:
         """Begin an upload."""
-        return begin_upload(self.store, path, self.settings)
+        return begin_upload(self.store, path, self.settings, stages=self.stages)
 
 
 class _OpenFile:
@@ -67,12 +70,22 @@ class _OpenFile:
 
     def finish(self, tags: Mapping[str, str]) -> None:
         """Send the rest. Called by a thread that publishes."""
+        self._close()
+        self._upload.finish(self._waiting, tags)
+        self._waiting = bytearray()
+
+    def stage(self) -> Staged:
+        """Send the rest, and leave it to others to publish the file."""
+        self._close()
+        staged = self._upload.stage(self._waiting)
+        self._waiting = bytearray()
+        return staged
+
+    def _close(self) -> None:
         self._settle()
         self._writer.close()
         while len(self._waiting) > 2 * self._uploads.part_bytes:
             self._upload.send(self._taken())
-        self._upload.finish(self._waiting, tags)
-        self._waiting = bytearray()
 
     def discard(self) -> None:
         """Give the file up."""
@@ -147,6 +160,10 @@ class FileGroup:
         for file in reversed(self._files):
             file.finish(tags)
             crash_point("objects-after-file")
+
+    def stage(self) -> list[Staged]:
+        """Send the files whole; those with the values come last, so that they are published last."""
+        return [file.stage() for file in reversed(self._files)]
 
     def discard(self) -> None:
         """Give the files up."""

@@ -107,15 +107,25 @@ class FolderPlacing:
         schema = batch.value.schema
         name = "schema_name=" + escaped("null" if schema is None or schema.name is None else schema.name)
         parts = (name, place) if self.affix == "PREFIX" else (place, name)
-        return self.names.directory_delimiter.join(parts)
+        return self.names.directory_delimiter.join(filter(None, parts))
 
     def _folder(self, topic: str, place: str) -> str:
-        return self.names.directory_delimiter.join((self.names.topic_folder(escaped(topic)), place))
+        parts = (self.names.topic_folder(escaped(topic)), place)
+        return self.names.directory_delimiter.join(filter(None, parts))
 
     def path(self, place: str, topic: str, partition: int, offset: int, infix: str, ending: str) -> str:
         """Return the path of a file."""
         name = self.names.name(topic, partition, offset, infix + ending)
         return f"{place}{self.names.directory_delimiter}{name}"
+
+    def shared_path(self, place: str, topic: str, number: int, mark: str, infix: str, ending: str) -> str:
+        """Return the path of a file of several partitions."""
+        name = self.names.shared_name(topic, number, mark, infix + ending)
+        return f"{place}{self.names.directory_delimiter}{name}"
+
+    def is_shared(self, path: str, topic: str) -> bool:
+        """Whether a file is of several partitions of a topic."""
+        return path.rpartition(self.names.directory_delimiter)[2].startswith(self.names.shared_start(topic))
 
     def folder(self, topic: str) -> str:
         """Return the folder of a topic."""
@@ -179,7 +189,9 @@ def placing_of(config: ObjectSinkConfig, *, is_local: bool) -> Placing:
     names = FileNames(
         config.topics_dir, config.directory_delim, config.file_delim, config.filename_offset_zero_pad_width
     )
-    partitioner = partitioner_of(config, config.record_times, config.directory_delim)
+    partitioner = partitioner_of(
+        config, config.record_times, config.directory_delim, is_shared=config.combine_partitions
+    )
     writes_nulls = config.on_null == "write" and not config.has_output_type
     tombstones = config.tombstone_encoded_partition if writes_nulls else None
     return FolderPlacing(names, partitioner, tombstones, config.s3_schema_partition_affix_type, is_local)

@@ -61,6 +61,7 @@ class _SftpSinkOptions(SftpServerOptions, HostsConfig):
 class SftpSinkConfig(_SftpSinkOptions, ObjectSinkConfig):
     """The options of the sink for SFTP servers, under the names of Confluent's."""
 
+    passed_keys = (*ObjectSinkConfig.passed_keys, *_WITHOUT_EFFECT)
     place_key = "sftp.host"
 
     def warnings(self) -> Iterable[str]:

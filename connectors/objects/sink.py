@@ -20,15 +20,19 @@ from connect.kits.objects.local import LocalFiles
 from connect.kits.objects.sftp import SftpFiles
 from connect.kits.objects.uploads import discard_uploads
 from connect.sink import SinkTask
+from connectors.objects.arrivals import Plan
+from connectors.objects.commits import Commits
 from connectors.objects.cuts import Cuts
 from connectors.objects.open_files import Uploads
-from connectors.objects.partition_writer import BusyError, PartitionWriter, Plan, staging_of
-from connectors.objects.placing import placing_of
+from connectors.objects.partition_writer import PartitionWriter
+from connectors.objects.placing import FolderPlacing, placing_of
+from connectors.objects.publishing import BusyError
 from connectors.objects.record_views import views_of
 from connectors.objects.schema_changes import SchemaChanges
 from connectors.objects.sink_config import ObjectSinkConfig, S3SinkConfig
+from connectors.objects.topic_writer import TopicWriter
 
-__all__ = ["ObjectSinkTask"]
+__all__ = ["ObjectSinkTask", "set_positions"]
 
 _log = logging.getLogger(__name__)
 _FOLDER: Final = "_sluice/objects"
@@ -43,6 +47,7 @@ _LAST_FILES_SECONDS: Final = 30.0
 
 
 C = TypeVar("C", bound=ObjectSinkConfig)
+Writer = PartitionWriter | TopicWriter
 
 
 class ObjectSinkTask(SinkTask[C], Generic[C]):
@@ -51,13 +56,14 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
     def start(self) -> None:
         config = self.config
         self._store = config.open_store()
-        self._folder = f"{_FOLDER}/{config.originals.get('name') or 'sink'}"
+        self._folder = _folder_of(config)
         self._senders = ThreadPoolExecutor(_SENDERS, "send")
         self._publishers = ThreadPoolExecutor(_PUBLISHERS, "publish")
-        self._writers: dict[TopicPartition, PartitionWriter] = {}
-        self._new: list[PartitionWriter] = []
+        self._writers: dict[TopicPartition, Writer] = {}
+        """The writer of each partition; with combine.partitions, those of a topic have the same one."""
+        self._new: list[Writer] = []
         """Those whose earlier runs were not looked at yet."""
-        self._publishing: set[PartitionWriter] = set()
+        self._publishing: set[Writer] = set()
         self._held = 0
         """About how many bytes are in memory; exact at each look."""
         self._due_ms: int | None = None
@@ -89,25 +95,45 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
             on_null="keep" if config.has_output_type else config.on_null,
             patience=min(config.max_write_duration_ms / 1000, _LONGEST_PUT_SECONDS),
             report=self._give_up,
+            flush_reports=self._flush_reports,
             skip_null=self._skip_null,
         )
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         ids = self.context.topic_ids({partition.topic for partition in partitions})
         for partition in partitions:
-            cuts = Cuts(self._store, f"{self._folder}/cuts", partition, ids.get(partition.topic))
-            self._writers[partition] = writer = PartitionWriter(self._plan, partition, cuts)
-            self._new.append(writer)
+            self._writers[partition] = self._writer_of(partition, ids.get(partition.topic))
+
+    def _writer_of(self, partition: TopicPartition, topic_id: str | None) -> Writer:
+        if not self.config.combine_partitions:
+            cuts = Cuts(self._store, f"{self._folder}/cuts", partition, topic_id)
+            self._new.append(PartitionWriter(self._plan, partition, cuts))
+            return self._new[-1]
+        for other, writer in self._writers.items():
+            if other.topic == partition.topic:
+                return writer
+        placing = self._plan.placing
+        assert isinstance(placing, FolderPlacing)
+        commits = Commits(self._store, f"{self._folder}/commits", partition.topic, topic_id)
+        self._new.append(TopicWriter(self._plan, placing, partition.topic, commits))
+        return self._new[-1]
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
+        gone: dict[Writer, list[TopicPartition]] = {}
         for partition in partitions:
             if (writer := self._writers.pop(partition, None)) is not None:
-                writer.discard()
-                self._publishing.discard(writer)
-                self._new = [new for new in self._new if new is not writer]
+                gone.setdefault(writer, []).append(partition)
+        stay = self._all()
+        for writer, left in gone.items():
+            again = writer.leave(left)
+            self._publishing.discard(writer)
+            self._new = [new for new in self._new if new is not writer]
+            if writer in stay:
+                self._new.append(writer)
+                self.context.offset(again)
 
     def stop(self) -> None:
-        for writer in getattr(self, "_writers", {}).values():
+        for writer in set(getattr(self, "_writers", {}).values()):
             writer.discard()
         for threads in (getattr(self, "_publishers", None), getattr(self, "_senders", None)):
             if threads is not None:
@@ -121,34 +147,37 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         self._make_ready()
         now = _now_ms()
         for partition, batch in _by_partition(records):
-            self._take(self._writers[partition], batch, now)
+            self._take(partition, batch, now)
         if now >= self._look_ms:
             self._look(now)
         if self._held > self.config.buffer_max_bytes:
             self._limit_memory()
         self._ask_for_time(now)
 
-    def _take(self, writer: PartitionWriter, batch: SinkBatch, now: int) -> None:
+    def _all(self) -> Collection[Writer]:
+        """Return each writer once."""
+        return dict.fromkeys(self._writers.values())
+
+    def _take(self, partition: TopicPartition, batch: SinkBatch, now: int) -> None:
+        writer = self._writers[partition]
         before = writer.held
         with _Attempt(self, writer):
-            writer.take(batch, now)
+            writer.take(partition, batch, now)
             writer.end_if_due(now)
         self._held += writer.held - before
-        if (due := writer.due_ms(now)) is not None:
+        if (due := writer.due_ms()) is not None:
             self._due_ms = due if self._due_ms is None else min(self._due_ms, due)
         if writer.is_publishing:
             self._publishing.add(writer)
 
     def _look(self, now: int) -> None:
         """Look at all partitions, of which there may be thousands, and not at every put."""
-        for writer in self._writers.values():
+        for writer in self._all():
             with _Attempt(self, writer):
                 writer.end_if_due(now)
-        self._publishing = {writer for writer in self._writers.values() if writer.is_publishing}
+        self._publishing = {writer for writer in self._all() if writer.is_publishing}
         self._held = self._all_held()
-        self._due_ms = min(
-            (due for writer in self._writers.values() if (due := writer.due_ms(now)) is not None), default=None
-        )
+        self._due_ms = min((due for writer in self._all() if (due := writer.due_ms()) is not None), default=None)
         soonest = now + _LOOK_MS if self._due_ms is None else min(now + _LOOK_MS, self._due_ms)
         self._look_ms = max(soonest, now + _LEAST_LOOK_MS)
 
@@ -172,28 +201,26 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         if not new:
             return
         try:
-            for topic in sorted({writer.partition.topic for writer in new}):
-                self._clean(topic, [writer.partition.partition for writer in new if writer.partition.topic == topic])
-            for loaded in [self._senders.submit(writer.cuts.load) for writer in new]:
+            for loaded in [self._senders.submit(writer.load) for writer in new]:
                 loaded.result()
+            for topic in sorted({partition.topic for partition, writer in self._writers.items() if writer in new}):
+                self._clean(topic, [self._writers[each] for each in self._writers if each.topic == topic])
         except RetriableError as error:
             self._pause_after(error)
             raise
         except OSError as error:
             raise RetriableError(f"The store cannot be read now: {error}") from error
-        for writer in new:
-            writer.is_ready = True
         self._new = []
 
-    def _clean(self, topic: str, partitions: Collection[int]) -> None:
+    def _clean(self, topic: str, writers: Collection[Writer]) -> None:
         """Discard the uploads that a killed task of these partitions left."""
-        placing = self._plan.placing
+        new = set(writers).intersection(self._new)
         try:
             count = discard_uploads(
                 self._store,
-                placing.folder(topic),
-                [staging_of(self._plan, TopicPartition(topic, number)) for number in partitions],
-                lambda path: any(placing.is_of(path, topic, number) for number in partitions),
+                self._plan.placing.folder(topic),
+                [writer.staging for writer in new],
+                lambda path: any(writer.owns(path) for writer in new),
             )
         except RetriableError:
             raise
@@ -213,7 +240,7 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         self._held = self._all_held()
         if self._held <= limit:
             return
-        for writer in self._writers.values():
+        for writer in self._all():
             with _Attempt(self, writer):
                 writer.send_early()
         while (held := self._all_held()) > limit:
@@ -226,21 +253,19 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
                 break
         self._held = held
 
-    def _oldest(self) -> PartitionWriter | None:
+    def _oldest(self) -> Writer | None:
         """Return the writer whose files are open longest, of those that can be ended now."""
         free = [
-            (at, writer)
-            for writer in self._writers.values()
-            if (at := writer.opened_ms) is not None and not writer.is_publishing
+            (at, writer) for writer in self._all() if (at := writer.opened_ms) is not None and not writer.is_publishing
         ]
-        return min(free, key=lambda item: (item[0], item[1].partition))[1] if free else None
+        return min(free, key=lambda item: (item[0], item[1].shown))[1] if free else None
 
     def _all_held(self) -> int:
-        return sum(writer.held for writer in self._writers.values())
+        return sum(writer.held for writer in self._all())
 
     def _await_one(self) -> bool:
         """Wait until some files are published; ``False`` if none are about to be."""
-        writer = next((writer for writer in self._writers.values() if writer.is_publishing), None)
+        writer = next((writer for writer in self._all() if writer.is_publishing), None)
         if writer is None:
             return False
         with _Attempt(self, writer):
@@ -261,45 +286,46 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
         known = {partition: self._writers[partition] for partition in offsets if partition in self._writers}
         deadline = time.monotonic() + _LAST_FILES_SECONDS
         for partition, writer in known.items():
-            self._end(writer, offsets[partition])
-        for writer in known.values():
+            self._end(writer, partition, offsets[partition])
+        for writer in set(known.values()):
             self._finish(writer, deadline)
         crash_point("objects-before-commit")
         found = {}
         for partition, writer in known.items():
-            found[partition] = offset = writer.durable(offsets[partition])
-            writer.committed(offset)
+            found[partition] = offset = writer.durable(partition, offsets[partition])
+            writer.committed(partition, offset)
         return found
 
-    def _end(self, writer: PartitionWriter, delivered: int) -> None:
+    def _end(self, writer: Writer, partition: TopicPartition, delivered: int) -> None:
         """End the files that end when offsets are committed."""
         with self._told(writer):
-            writer.end_if_reached(delivered)
+            writer.end_if_reached(partition, delivered)
             if self._rotates_on_commit and writer.opened_ms is not None:
                 writer.end(Reason.COMMIT)
 
-    def _finish(self, writer: PartitionWriter, deadline: float) -> None:
+    def _finish(self, writer: Writer, deadline: float) -> None:
         """Wait for files of a partition that are being published."""
         with self._told(writer):
             writer.settle(max(0.0, deadline - time.monotonic()))
 
     @contextmanager
-    def _told(self, writer: PartitionWriter) -> Iterator[None]:
+    def _told(self, writer: Writer) -> Iterator[None]:
         """Log what goes wrong and may pass: the next put tells of it, and has the records read again."""
         try:
             with _Attempt(self, writer):
                 yield
         except RetriableError as error:
             self._failed_at_commit = self._failed_at_commit or not isinstance(error, BusyError)
-            _log.warning("Files of %s-%d are not written yet: %s", *writer.partition, error)
+            _log.warning("Files of %s are not written yet: %s", writer.shown, error)
 
     # -- what goes wrong -----------------------------------------------------------------------------------------
 
-    def read_again(self, writer: PartitionWriter, error: RetriableError) -> None:
+    def read_again(self, writer: Writer, error: RetriableError) -> None:
         """Give up what a writer has not made durable, and have its records consumed again."""
-        offset = writer.start_again()
-        if offset is not None:
-            self.context.offset({writer.partition: offset})
+        if offsets := writer.start_again():
+            self.context.offset(offsets)
+        if not writer.is_ready and writer not in self._new:
+            self._new.append(writer)
         self._pause_after(error)
 
     def _pause_after(self, error: RetriableError) -> None:
@@ -317,6 +343,10 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
             ) from error
         reporter.report(record, error)
 
+    def _flush_reports(self) -> None:
+        if (reporter := self.context.errant_record_reporter) is not None:
+            reporter.flush()
+
     def _skip_null(self, record: SinkRecord) -> None:
         config, reporter = self.config, self.context.errant_record_reporter
         has_queue = config.originals.get("errors.deadletterqueue.topic.name") is not None
@@ -328,7 +358,7 @@ class ObjectSinkTask(SinkTask[C], Generic[C]):
 class _Attempt:
     """Has the records of a writer read again if the store fails it."""
 
-    def __init__(self, task: ObjectSinkTask[Any], writer: PartitionWriter) -> None:
+    def __init__(self, task: ObjectSinkTask[Any], writer: Writer) -> None:
         self._task = task
         self._writer = writer
 
@@ -338,6 +368,22 @@ class _Attempt:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, RetriableError) and not isinstance(error, BusyError):
             self._task.read_again(self._writer, error)
+
+
+def set_positions(config: ObjectSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> None:
+    """Set the offsets that the store keeps where partitions share files."""
+    store = config.open_store()
+    try:
+        for topic in sorted({partition.topic for partition in offsets}):
+            chosen = {each.partition: offset for each, offset in offsets.items() if each.topic == topic}
+            Commits(store, f"{_folder_of(config)}/commits", topic, None).set(chosen)
+    finally:
+        if isinstance(store, SftpFiles):
+            store.close()
+
+
+def _folder_of(config: ObjectSinkConfig) -> str:
+    return f"{_FOLDER}/{config.originals.get('name') or 'sink'}"
 
 
 def _by_partition(records: SinkBatch) -> Iterator[tuple[TopicPartition, SinkBatch]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final, Literal, Self
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -17,11 +18,12 @@ from connect.kits.objects.azure_account import AzureAccount
 from connect.kits.objects.gcs import GoogleObjects
 from connect.kits.objects.local import LocalFiles
 from connect.kits.objects.location import Location, parse_location
-from connect.kits.objects.options import AzureOptions, GcsOptions, S3Options
-from connect.kits.objects.s3 import S3Account, S3Attributes, S3Objects, S3Role
+from connect.kits.objects.options import AzureOptions, GcsOptions
+from connect.kits.objects.s3 import S3Account, S3Attributes, S3Objects
+from connect.kits.objects.s3_login import S3LoginOptions
 from connect.kits.objects.store import ObjectStore, store_problem
 from connect.kits.objects.uploads import UploadSettings
-from connectors.objects.brought_keys import refused_keys, translated, warned_keys
+from connectors.objects.brought_keys import JAVA_KEYS, refused_keys, translated, warned_keys
 from connectors.objects.format_config import FormatOptions
 from connectors.objects.layout_config import LayoutOptions
 
@@ -79,6 +81,8 @@ class _RecordOptions(FormatOptions):
 class ObjectSinkConfig(LayoutOptions, _RecordOptions):
     """The options that all sinks of files have."""
 
+    passed_keys: ClassVar[tuple[str, ...]] = JAVA_KEYS
+
     @classmethod
     def parse(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> Self:
         """Parse properties, including those of Aiven's sinks."""
@@ -91,7 +95,9 @@ class ObjectSinkConfig(LayoutOptions, _RecordOptions):
 
     def warnings(self) -> Iterable[str]:
         """Warn about keys without effect."""
-        return warned_keys(self.originals)
+        yield from warned_keys(self.originals)
+        if self.combine_partitions and (self.originals.get("tasks.max") or "1") != "1":
+            yield "With combine.partitions=true there is one task, which reads all partitions: tasks.max has no effect."
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule that involves several options."""
@@ -163,7 +169,7 @@ class ObjectSinkConfig(LayoutOptions, _RecordOptions):
         return UploadSettings(staging=staging)
 
 
-class _S3SinkOptions(S3Options):
+class _S3SinkOptions(S3LoginOptions):
     """What the sink adds to the options of S3."""
 
     s3_bucket_name: str = option(importance=HIGH, group=_STORE, doc="The bucket.")
@@ -180,41 +186,6 @@ class _S3SinkOptions(S3Options):
         validator=between(5 * _MIB, 2048 * _MIB - 1),
         group=_STORE,
         doc="From which size on a file is sent in parts, and how large these are. An object has at most 10,000.",
-    )
-    aws_session_token: Password | None = option(
-        default=None, importance=MEDIUM, group=_STORE, doc="The session token of temporary credentials."
-    )
-    aws_profile: str | None = option(
-        default=None,
-        importance=LOW,
-        group=_STORE,
-        doc="The profile in the files of Amazon's command line (~/.aws) that has the credentials.",
-    )
-    aws_sts_role_arn: str | None = option(
-        default=None, importance=MEDIUM, group=_STORE, doc="The role to assume before the bucket is reached."
-    )
-    aws_sts_role_session_name: str = option(
-        default="sluice", importance=MEDIUM, group=_STORE, doc="The name of the session of the role."
-    )
-    aws_sts_role_session_duration: int = option(
-        default=3600,
-        importance=MEDIUM,
-        validator=between(900, 43200),
-        group=_STORE,
-        doc="For how many seconds the role is assumed at once.",
-    )
-    aws_sts_role_external_id: str | None = option(
-        default=None, importance=MEDIUM, group=_STORE, doc="The external id that the role asks for."
-    )
-    aws_sts_config_endpoint: str | None = option(
-        default=None, importance=MEDIUM, group=_STORE, doc="The URL of the service that gives out roles."
-    )
-    aws_sts_web_identity_token_file: str | None = option(
-        default=None,
-        importance=LOW,
-        group=_STORE,
-        doc="A file with a token of a web identity, by which the role is assumed. Without it, "
-        "AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN of the worker's environment are heeded.",
     )
     s3_ssea_name: str = option(
         default="",
@@ -316,13 +287,13 @@ class S3SinkConfig(_S3SinkOptions, ObjectSinkConfig):
         yield from _endpoint_mistakes(self, endpoints)
         if self.s3_endpoint and self.store_url and self.s3_endpoint.rstrip("/") != self.store_url.rstrip("/"):
             yield ConfigError("store.url", self.store_url, "s3.endpoint is another one: remove one of the two.")
-        if self.aws_sts_role_arn is None and self.aws_sts_web_identity_token_file is not None:
-            reason = "It belongs to a role: set aws.sts.role.arn, too."
-            yield ConfigError("aws.sts.web.identity.token.file", self.aws_sts_web_identity_token_file, reason)
+        yield from self.role_mistakes()
         if self.s3_sse_customer_key is not None and self.s3_ssea_name:
             yield ConfigError(
                 "s3.ssea.name", self.s3_ssea_name, "s3.sse.customer.key encrypts, too: give one of the two."
             )
+        if self.s3_object_tagging and self.combine_partitions:
+            yield ConfigError("s3.object.tagging", True, "Files of several partitions get no tags: remove the key.")
         if any(":" not in pair for pair in self.s3_object_tagging_key_value_pairs):
             given = ",".join(self.s3_object_tagging_key_value_pairs)
             yield ConfigError("s3.object.tagging.key.value.pairs", given, "Write name:value, divided by commas.")
@@ -335,19 +306,12 @@ class S3SinkConfig(_S3SinkOptions, ObjectSinkConfig):
     @property
     def s3_account(self) -> S3Account:
         """The account for the bucket."""
-        secret, token = self.aws_secret_access_key, self.aws_session_token
-        return S3Account(
-            self.s3_region.lower().replace("_", "-"),
-            self.endpoint,
-            self.s3_path_style_access_enabled,
-            self.aws_access_key_id,
-            None if secret is None else secret.value,
-            None if token is None else token.value,
-            self.aws_profile,
-            self._role,
-            self._proxy,
-            self.s3_wan_mode,
-            self.s3_part_retries + 1,
+        return replace(
+            super().s3_account,
+            region=self.s3_region.lower().replace("_", "-"),
+            proxy=self._proxy,
+            accelerated=self.s3_wan_mode,
+            tries=self.s3_part_retries + 1,
         )
 
     @property
@@ -380,19 +344,6 @@ class S3SinkConfig(_S3SinkOptions, ObjectSinkConfig):
             "fail" if self.s3_object_behavior_on_tagging_error.upper() == "FAIL" else "ignore"
         )
         return UploadSettings(attributes, on_error, staging)
-
-    @property
-    def _role(self) -> S3Role | None:
-        if self.aws_sts_role_arn is None:
-            return None
-        return S3Role(
-            self.aws_sts_role_arn,
-            self.aws_sts_role_session_name,
-            self.aws_sts_role_session_duration,
-            self.aws_sts_role_external_id,
-            self.aws_sts_config_endpoint,
-            self.aws_sts_web_identity_token_file,
-        )
 
     @property
     def _proxy(self) -> str | None:
@@ -540,7 +491,7 @@ class FolderSinkConfig(ObjectSinkConfig):
 
 
 def _endpoint_mistakes(
-    options: S3Options | GcsOptions | AzureOptions, endpoints: Mapping[str, str | None]
+    options: S3LoginOptions | GcsOptions | AzureOptions, endpoints: Mapping[str, str | None]
 ) -> Iterable[ConfigError]:
     for key, endpoint in endpoints.items():
         if endpoint and "@" in endpoint:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Generic
 
 from connect.data import TopicPartition
 from connect.kits.objects.sftp import SftpFiles
 from connect.sink import SinkConnector
 from connectors.objects.sftp_config import SftpSinkConfig
-from connectors.objects.sink import ObjectSinkTask
+from connectors.objects.sink import C, ObjectSinkTask, set_positions
 from connectors.objects.sink_config import (
     AzureBlobSinkConfig,
     FolderSinkConfig,
@@ -44,69 +45,48 @@ class SftpSinkTask(ObjectSinkTask[SftpSinkConfig]):
             store.close()
 
 
-class S3SinkConnector(SinkConnector[S3SinkConfig]):
+class ObjectSinkConnector(SinkConnector[C], Generic[C]):
+    """Writes topics to files in a store, exactly once."""
+
+    watches = False
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
+        """Partitions that share files have one task."""
+        return super().task_configs(1 if self.config.combine_partitions else max_tasks)
+
+    @classmethod
+    def alter_offsets(cls, config: C, offsets: Mapping[TopicPartition, int | None]) -> bool:
+        """Accept any offsets: records from there on are written again."""
+        if config.combine_partitions:
+            set_positions(config, offsets)
+        return True
+
+
+class S3SinkConnector(ObjectSinkConnector[S3SinkConfig]):
     """Writes topics to objects of S3, exactly once."""
 
     task_class = S3SinkTask
-    watches = False
-
-    @classmethod
-    def alter_offsets(cls, config: S3SinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003
-        """Accept any offsets: files from there on are written again."""
-        return True
 
 
-class GcsSinkConnector(SinkConnector[GcsSinkConfig]):
+class GcsSinkConnector(ObjectSinkConnector[GcsSinkConfig]):
     """Writes topics to objects of Google Cloud Storage, exactly once."""
 
     task_class = GcsSinkTask
-    watches = False
-
-    @classmethod
-    def alter_offsets(cls, config: GcsSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003
-        """Accept any offsets: files from there on are written again."""
-        return True
 
 
-class AzureBlobSinkConnector(SinkConnector[AzureBlobSinkConfig]):
+class AzureBlobSinkConnector(ObjectSinkConnector[AzureBlobSinkConfig]):
     """Writes topics to blobs of Azure Blob Storage, exactly once."""
 
     task_class = AzureBlobSinkTask
-    watches = False
-
-    @classmethod
-    def alter_offsets(
-        cls,
-        config: AzureBlobSinkConfig,  # noqa: ARG003
-        offsets: Mapping[TopicPartition, int | None],  # noqa: ARG003
-    ) -> bool:
-        """Accept any offsets: files from there on are written again."""
-        return True
 
 
-class FolderSinkConnector(SinkConnector[FolderSinkConfig]):
+class FolderSinkConnector(ObjectSinkConnector[FolderSinkConfig]):
     """Writes topics to files in a local or mounted folder, exactly once."""
 
     task_class = FolderSinkTask
-    watches = False
-
-    @classmethod
-    def alter_offsets(
-        cls,
-        config: FolderSinkConfig,  # noqa: ARG003
-        offsets: Mapping[TopicPartition, int | None],  # noqa: ARG003
-    ) -> bool:
-        """Accept any offsets: files from there on are written again."""
-        return True
 
 
-class SftpSinkConnector(SinkConnector[SftpSinkConfig]):
+class SftpSinkConnector(ObjectSinkConnector[SftpSinkConfig]):
     """Writes topics to files on an SFTP server, exactly once."""
 
     task_class = SftpSinkTask
-    watches = False
-
-    @classmethod
-    def alter_offsets(cls, config: SftpSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003
-        """Accept any offsets: files from there on are written again."""
-        return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -75,6 +76,7 @@ def names(key: str, value: str) -> None:
 class ConnectionConfig(HostsConfig, TlsConfig, tls_prefix="rabbitmq.https."):
     """Where RabbitMQ is, and how to sign in."""
 
+    passed_keys = ()
     rabbitmq_host: tuple[str, ...] = option(
         default=("localhost",),
         importance=HIGH,
@@ -161,6 +163,9 @@ class ConnectionConfig(HostsConfig, TlsConfig, tls_prefix="rabbitmq.https."):
         """
         import pika  # noqa: PLC0415 - the library is loaded only where it is used
 
+        if not (log := logging.getLogger("pika")).level:
+            # What it logs about channels and connections that end is reported by those who use them.
+            log.setLevel(logging.CRITICAL)
         tls = self.tls_context() if self.rabbitmq_security_protocol == "SSL" else None
         shared: dict[str, Any] = {
             "port": self.rabbitmq_port,

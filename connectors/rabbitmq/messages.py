@@ -17,6 +17,8 @@ __all__ = ["Message", "MessageMaker"]
 _SHORT_BYTES: Final = 255
 _DELIVERY_MODES: Final = {"PERSISTENT": 2, "TRANSIENT": 1}
 _OVERHEAD_BYTES: Final = 500
+_FRAME_BYTES: Final = 22
+"""Bytes of the frame of a message's properties beside these."""
 
 
 @dataclass(slots=True, eq=False)
@@ -28,12 +30,19 @@ class Message:
     routing_key: str
     properties: Any
     body: bytes
+    is_plain: bool = False
+    """Whether the properties are only those that each message has."""
     tries: int = 0
 
     @property
     def size(self) -> int:
         """Roughly the bytes of memory."""
         return len(self.body) + _OVERHEAD_BYTES
+
+    @property
+    def head_bytes(self) -> int:
+        """The bytes of the frame of its properties, which cannot be divided."""
+        return sum(map(len, self.properties.encode())) + _FRAME_BYTES
 
 
 def _short(text: str, what: str) -> str:
@@ -63,7 +72,7 @@ class MessageMaker:
         """Return the message of a record; raises ``DataError`` if it cannot be one."""
         exchange, routing_key = self._route(record)
         properties = self._plain if self._is_plain else self._made(record)
-        return Message(record, exchange, routing_key, properties, _body(record.value))
+        return Message(record, exchange, routing_key, properties, _body(record.value), self._is_plain)
 
     def _route(self, record: SinkRecord) -> tuple[str, str]:
         queue = self._queues.get(record.topic)

@@ -32,6 +32,8 @@ class Fate(Enum):
     """No queue takes it."""
     REFUSED = auto()
     """RabbitMQ did not accept it now, such as since a queue is full."""
+    UNSENDABLE = auto()
+    """RabbitMQ would close the connection over it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Publisher:
         self._returned: dict[int, str] = {}
         self._looked_at = 0
         self._tag = 0
+        self._frame_bytes = 0
         self._channel: Channel | None = None
         self._end: BaseException | None = None
         self._blocked: str | None = None
@@ -117,6 +120,8 @@ class Publisher:
 
     def _ready(self, channel: Channel) -> None:
         self._channel = channel
+        # As negotiated; 0 is without limit.
+        self._frame_bytes = int(channel.connection.params.frame_max)
         waiting, self._waiting = self._waiting, []
         self._publish(waiting)
         self._is_ready.set()
@@ -129,6 +134,9 @@ class Publisher:
         for message in messages:
             if not channel.is_open:
                 return
+            if (reason := self._unsendable(message)) is not None:
+                self._outcomes.put(Outcome(message, Fate.UNSENDABLE, reason))
+                continue
             self._tag += 1
             self._unconfirmed[self._tag] = message
             channel.basic_publish(
@@ -138,6 +146,15 @@ class Publisher:
                 message.properties,
                 mandatory=self._config.rabbitmq_mandatory,
             )
+
+    def _unsendable(self, message: Message) -> str | None:
+        """Return what is wrong with a message whose properties are larger than a frame may be here."""
+        if message.is_plain or not self._frame_bytes or message.head_bytes <= self._frame_bytes:
+            return None
+        return (
+            f"its headers and properties have {message.head_bytes} bytes as a frame, and RabbitMQ takes "
+            f"{self._frame_bytes} at most (frame_max)"
+        )
 
     def _on_confirmation(self, frame: Any) -> None:
         """Settle the messages up to the tag, or the one with it."""

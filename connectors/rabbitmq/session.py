@@ -147,8 +147,6 @@ class Session:
         """Connect, in a thread."""
         from pika.adapters.select_connection import IOLoop  # noqa: PLC0415 - loaded only where it is used
 
-        # What it logs about channels and connections that end is reported by those who use them.
-        logging.getLogger("pika").setLevel(logging.CRITICAL)
         self._loop = IOLoop()
         self._thread.start()
 

@@ -231,6 +231,8 @@ class RabbitMQSinkTask(SinkTask[RabbitMQSinkConfig]):
         if outcome.fate is Fate.RETURNED:
             where = f"exchange {message.exchange or '(default)'}, routing key {message.routing_key}"
             reason = f"No queue takes it ({where}): {outcome.reason}. Bind a queue, or set rabbitmq.mandatory=false."
+        elif outcome.fate is Fate.UNSENDABLE:
+            reason = f"RabbitMQ cannot take it: {outcome.reason}."
         else:
             reason = f"RabbitMQ did not accept it in {message.tries + 1} attempts: its queue may be full."
         give_up(self.context, message.record, DataError(reason))

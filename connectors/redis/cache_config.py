@@ -26,7 +26,7 @@ from connect.internals.tls.key_stores import read_key_store, read_trust_store
 from connect.internals.tls.pem import file_in_memory
 from connectors.redis.checks import server_problems
 from connectors.redis.connection import missing_client
-from connectors.redis.server import Client, Layout, Server, UnusableUriError, connected, host_problems, place
+from connectors.redis.server import Client, Layout, Line, Server, UnusableUriError, connected, host_problems, place
 from connectors.redis.sink_config import charset, python_charset
 from connectors.redis.structures import Structure, Writing
 
@@ -49,6 +49,7 @@ _STREAMS: Final = "connector.class=RedisSink with redis.type=STREAM writes strea
 class RedisCacheSinkConfig(HostsConfig):
     """Where to write strings."""
 
+    passed_keys = ()
     redis_hosts: tuple[str, ...] = option(
         default=("localhost:6379",),
         importance=HIGH,
@@ -173,11 +174,11 @@ class RedisCacheSinkConfig(HostsConfig):
             retry_seconds=self.redis_connection_retry_delay_ms / 1000,
         )
 
-    def client(self) -> Client:
-        """Return a new client."""
+    def client(self, line: Line | None = None) -> Client:
+        """Return a new client, whose connection can be held by ``line``."""
         files = ExitStack()
         try:
-            client = connected(self.server, self.host_rules, lambda: self._tls_files(files))
+            client = connected(self.server, self.host_rules, lambda: self._tls_files(files), line)
         except BaseException:
             files.close()
             raise

@@ -11,7 +11,7 @@ from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, Password, a
 from connect.errors import ConfigError
 from connect.hosts import HostsConfig
 from connect.internals.extras import missing_extra
-from connectors.redis.server import Client, Layout, Server, UnusableUriError, connected, host_problems, server_of
+from connectors.redis.server import Client, Layout, Line, Server, UnusableUriError, connected, host_problems, server_of
 
 __all__ = ["ConnectionConfig", "missing_client"]
 
@@ -26,6 +26,7 @@ def missing_client() -> str | None:
 class ConnectionConfig(HostsConfig):
     """Where Redis is, and how to sign in: the keys of Redis's own connectors."""
 
+    passed_keys = ()
     redis_uri: Password = option(
         default=Password(""),
         importance=HIGH,
@@ -103,9 +104,9 @@ class ConnectionConfig(HostsConfig):
             verifies=found.verifies and not self.redis_insecure,
         )
 
-    def client(self) -> Client:
-        """Return a new client."""
-        return connected(self.server, self.host_rules, self._tls_files)
+    def client(self, line: Line | None = None) -> Client:
+        """Return a new client, whose connection can be held by ``line``."""
+        return connected(self.server, self.host_rules, self._tls_files, line)
 
     def _tls_files(self) -> dict[str, Any]:
         options: dict[str, Any] = {}

@@ -131,6 +131,18 @@ class StoredOffsets:
                     pipe.set(self.keys.key(partition), encoded(partition, offset, ids))
             pipe.execute()
 
+    def exchange(
+        self, client: Client, offsets: Mapping[TopicPartition, int], ids: Mapping[str, str]
+    ) -> dict[TopicPartition, StoredOffset | None]:
+        """Store offsets and the ids of their topics, and return what was there before."""
+        keys = [self.keys.key(partition) for partition in offsets]
+        with told("store offsets in Redis"):
+            pipe = client.pipeline(transaction=False)
+            for key, (partition, offset) in zip(keys, offsets.items(), strict=True):
+                pipe.execute_command("GETSET", key, encoded(partition, offset, ids))
+            values = pipe.execute()
+        return {tp: decoded(key, value) for tp, key, value in zip(offsets, keys, values, strict=True)}
+
 
 def _values(client: Client, keys: Sequence[bytes]) -> list[bytes | None]:
     if not keys:

@@ -39,6 +39,15 @@ class Positions:
         begin = {partition: 0 if offset is None else offset for partition, offset in stored.items()}
         return {partition: at for partition, at in begin.items() if self.refills or stored[partition] is not None}
 
+    def unmarked(self, firsts: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the partitions, of these with their next offsets, whose loss would not be seen: Redis has no offset
+        that could be gone."""
+        return {tp: first for tp, first in firsts.items() if self.refills and self._known.get(tp) is None}
+
+    def news(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return those of the offsets that were not stored yet."""
+        return {partition: offset for partition, offset in offsets.items() if self._known.get(partition) != offset}
+
     def wrote(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Note offsets that were stored."""
         self._known.update(offsets)

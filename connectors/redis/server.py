@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, Protocol, cast
@@ -13,7 +14,7 @@ from connect.errors import ConnectError
 from connect.hosts import HostDeniedError, HostRules
 from connectors.redis.failures import told
 
-__all__ = ["Client", "Layout", "Server", "UnusableUriError", "connected", "host_problems", "place", "server_of"]
+__all__ = ["Client", "Layout", "Line", "Server", "UnusableUriError", "connected", "host_problems", "place", "server_of"]
 
 
 DEFAULT_PORT: Final = 6379
@@ -37,6 +38,34 @@ class Client(Protocol):
 
     def close(self) -> None:
         """Close the connection."""
+
+
+class Line:
+    """The connection of a client, which reconnects by itself if the server has closed it, except while it is held.
+
+    What a server that was restarted does not have any more is seen by its offsets. They would be moved on without it if
+    the server were another one by then than the one that was written to.
+    """
+
+    def __init__(self) -> None:
+        self._is_held = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Refuse to reconnect until the end of this block."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+
+    def connect(self, connection: Any) -> None:
+        """Sign in by a new connection; the client calls it."""
+        from redis.exceptions import ConnectionError as BrokenConnectionError  # noqa: PLC0415
+
+        if self._is_held:
+            raise BrokenConnectionError("The connection has broken")
+        connection.on_connect()
 
 
 class UnusableUriError(Exception):
@@ -164,15 +193,18 @@ def host_problems(server: Server, rules: HostRules) -> Iterator[str]:
             yield str(error)
 
 
-def connected(server: Server, rules: HostRules, tls: Callable[[], dict[str, Any]]) -> Client:
+def connected(server: Server, rules: HostRules, tls: Callable[[], dict[str, Any]], line: Line | None = None) -> Client:
     """Return a client of one connection. That of a cluster connects at once, others when they are first used.
 
     ``tls`` returns the client's options for certificates, and is only asked where TLS is used. The client never repeats
-    a command on its own: whether one that was cut off has happened is unknown.
+    a command on its own: whether one that was cut off has happened is unknown. ``line`` is of no use in a cluster, each
+    node of which has its own connections.
     """
     for host, port in server.hosts:
         rules.check_all(host, port)
     options = _options(server) | (_tls(server, tls) if server.uses_tls else {})
+    if line is not None and server.layout is not Layout.CLUSTER:
+        options["redis_connect_func"] = line.connect
     with told("connect to Redis"):
         match server.layout:
             case Layout.CLUSTER:

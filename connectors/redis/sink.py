@@ -16,9 +16,10 @@ from connectors.redis.cache_config import RedisCacheSinkConfig
 from connectors.redis.checks import module_problem
 from connectors.redis.commands import Command, RecordWriter
 from connectors.redis.failures import Kind, code_of, failure, kind_of, told
+from connectors.redis.limits import Limits, bytes_of
 from connectors.redis.offsets import OffsetKeys, StoredOffset, StoredOffsets, decoded, encoded
 from connectors.redis.positions import Positions
-from connectors.redis.server import Client
+from connectors.redis.server import Client, Line
 from connectors.redis.sink_config import RedisSinkConfig
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 _Refusals = list[tuple[SinkRecord, DataError]]
+_Lines = list[tuple[SinkRecord, Command]]
 
 
 C = TypeVar("C", RedisSinkConfig, RedisCacheSinkConfig)
@@ -41,9 +43,13 @@ class WritingTask(SinkTask[C], Generic[C]):
     ==========================================  ====================================================================
     kill -9 here                                then
     ==========================================  ====================================================================
-    before or in a pipeline                     the records since the last stored offset are consumed and written
-                                                again: the same keys with the same values. A message of PUBLISH, and
-                                                an entry without redis.multiexec, is there twice
+    before, in or after a pipeline              the records of the batch are consumed and written again: the same
+                                                keys with the same values. A message of PUBLISH, and an entry without
+                                                redis.multiexec, is there twice
+    the server is emptied, or comes back with   it is seen by the offsets: the first batch of a partition writes one
+    less, at any moment                         before its data. The task goes back
+    after the server has lost data, before it   the offsets in Redis still show it: they are not moved on before the
+    is written again                            task has gone back
     before or in a transaction (MULTI)          nothing of it has happened, or all: the server runs it as one
     after it, before the offsets are committed  they are not written again: the offsets are in the transaction
     the server is killed                        it comes back with what it has kept on its disk, data and offsets
@@ -59,6 +65,8 @@ class WritingTask(SinkTask[C], Generic[C]):
         self._positions = Positions(self._writing.refills)
         self._ids: dict[str, str] = {}
         self._client: Client | None = None
+        self._limits = Limits()
+        self._line = Line()
         self._is_unsettled = False
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
@@ -77,22 +85,19 @@ class WritingTask(SinkTask[C], Generic[C]):
             return
         with self._talking():
             if self._writing.is_exact:
-                refused = self._write_with_offsets(records)
+                while self._write_with_offsets(records):
+                    pass
             else:
-                refused = self._write_at_least_once(records)
-        # Last, so that a record that fails the task does not prevent the others from being written.
-        self._give_up(refused)
+                self._write_at_least_once(records)
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         if not self._writing.keeps_offsets or not offsets:
             return offsets
         with self._talking():
-            backs = self._positions.lost(_plain(self._stored.read(self._connected(), offsets)))
-            self._go_back(backs)
-            kept = {partition: offset for partition, offset in offsets.items() if partition not in backs}
+            kept = self._without_lost(offsets)
             if not self._writing.is_exact:
-                self._stored.write(self._connected(), kept, self._ids)
-                self._positions.wrote(kept)
+                with self._line.held():
+                    kept = self._moved_on(kept)
         crash_point("redis-sink-before-commit")
         return kept
 
@@ -118,9 +123,10 @@ class WritingTask(SinkTask[C], Generic[C]):
 
     def _connected(self) -> Client:
         if self._client is None:
-            client = self.config.client()
+            client = self.config.client(self._line)
             if problem := module_problem(client, self._writing.structure):
                 raise ConnectError(problem)
+            self._limits = Limits.of(client)
             self._client = client
         return self._client
 
@@ -151,23 +157,67 @@ class WritingTask(SinkTask[C], Generic[C]):
 
     # -- at least once -------------------------------------------------------------------------------------------
 
-    def _write_at_least_once(self, records: SinkBatch) -> _Refusals:
+    def _write_at_least_once(self, records: SinkBatch) -> None:
         if self._writing.keeps_offsets and (unread := self._positions.unread(set(records.origins))):
             records = self._after_late_reading(records, unread)
-        lines, refused = self._commands(records)
-        if not lines:
-            return refused
+        lines, refused, _ = self._commands(records)
+        ends = _ends(records)
+        if lines:
+            marks = self._positions.unmarked(_beginnings(records)) if self._writing.keeps_offsets else {}
+            refused += self._written(lines, marks)
+        with self._line.held():
+            # Before offsets, so that a kill leaves none unreported; and after the others, which a record that fails
+            # the task does not prevent from being written.
+            self._give_up(refused)
+            if self._writing.keeps_offsets and ends:
+                self._moved_on(self._without_lost(ends))
+
+    def _written(self, lines: Sequence[tuple[SinkRecord, Command]], marks: Mapping[TopicPartition, int]) -> _Refusals:
+        """Write in one pipeline, and return the records that the server has refused.
+
+        ``marks`` are written first: an offset for each partition of which Redis has none. If the server is emptied
+        before the one after the batch is stored, it is seen by their absence.
+        """
+        keys = self._stored.keys
         with told("write to Redis"):
             pipe = self._connected().pipeline(transaction=False)
+            for partition, offset in marks.items():
+                pipe.set(keys.key(partition), encoded(partition, offset, self._ids))
             for _, command in lines:
                 pipe.execute_command(*command)
             if self._writing.wait_replicas:
                 pipe.execute_command("WAIT", self._writing.wait_replicas, self._writing.wait_ms)
             answers = pipe.execute(raise_on_error=False)
         crash_point("redis-sink-after-pipeline")
+        for answer in answers[: len(marks)]:
+            if isinstance(answer, Exception):
+                raise failure(answer, "store offsets in Redis") or answer
         if self._writing.wait_replicas:
             self._check_replicas(answers.pop())
-        return refused + self._refusals(lines, answers)
+        self._positions.wrote(marks)
+        return self._refusals(lines, answers[len(marks) :])
+
+    def _without_lost(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Go back where the offsets that are there show that Redis has lost something; return the other offsets.
+
+        Not only with the next commit: what a server has lost since the last one would not be seen. And without new
+        offsets: a kill now would leave them in the place of those that show the loss.
+        """
+        backs = self._positions.lost(_plain(self._stored.read(self._connected(), ends)))
+        self._go_back(backs)
+        return {partition: end for partition, end in ends.items() if partition not in backs}
+
+    def _moved_on(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Store offsets; return those under which Redis has not just lost what is before them."""
+        client, news = self._connected(), self._positions.news(ends)
+        before = _plain(self._stored.exchange(client, news, self._ids))
+        crash_point("redis-sink-after-offsets")
+        if backs := self._positions.lost(before):
+            self._go_back(backs)
+            self._stored.write(client, {partition: before[partition] for partition in backs}, self._ids)
+        kept = {partition: end for partition, end in ends.items() if partition not in backs}
+        self._positions.wrote(kept)
+        return kept
 
     def _after_late_reading(self, records: SinkBatch, unread: Collection[TopicPartition]) -> SinkBatch:
         stored = self._read(unread)
@@ -180,8 +230,9 @@ class WritingTask(SinkTask[C], Generic[C]):
 
     # -- exactly once --------------------------------------------------------------------------------------------
 
-    def _write_with_offsets(self, records: SinkBatch) -> _Refusals:
-        """Write what Redis does not have yet, and the offsets after it, in one transaction.
+    def _write_with_offsets(self, records: SinkBatch) -> bool:
+        """Write what Redis does not have yet, and the offsets after it, in one transaction; return whether there is
+        more than one can take.
 
         The offsets are watched: if another task writes them meanwhile, nothing is written.
         """
@@ -203,7 +254,7 @@ class WritingTask(SinkTask[C], Generic[C]):
                 self._go_back(reached.backs)
                 fresh = records.take(reached.places)
                 if not len(fresh) and not self._is_unsettled:
-                    return []
+                    return False
                 self._check_type(pipe, records.topic)
                 return self._write_watched(pipe, records if self._is_unsettled else fresh, fresh, stored)
         except WatchError as error:
@@ -212,15 +263,11 @@ class WritingTask(SinkTask[C], Generic[C]):
 
     def _write_watched(
         self, pipe: Any, settled: SinkBatch, fresh: SinkBatch, stored: Mapping[TopicPartition, int | None]
-    ) -> _Refusals:
-        lines, refused = self._commands(fresh)
-        # Their offsets are stored with those of the others: the reports must be durable before.
+    ) -> bool:
+        lines, refused, count = self._commands(fresh, self._limits.transaction_bytes)
         self._give_up(refused)
-        if refused and (reporter := self.context.errant_record_reporter) is not None:
-            reporter.flush()
         ends = {tp: offset for tp, offset in stored.items() if offset is not None and tp in set(settled.origins)}
-        for origin, offset in zip(fresh.origins, fresh.original_offsets, strict=True):
-            ends[origin] = offset + 1
+        ends |= _ends(fresh.take(list(range(count))))
         pipe.multi()
         for _, command in lines:
             pipe.execute_command(*command)
@@ -230,9 +277,10 @@ class WritingTask(SinkTask[C], Generic[C]):
         answers = pipe.execute(raise_on_error=False)
         crash_point("redis-sink-after-exec")
         self._positions.wrote(ends)
-        self._undo_if_refused(lines, answers, {tp: stored.get(tp) for tp in ends})
-        self._wait_after_transaction(ends)
-        return []
+        with self._line.held():
+            self._undo_if_refused(lines, answers, {tp: stored.get(tp) for tp in ends})
+            self._wait_after_transaction(ends)
+        return count < len(fresh)
 
     def _check_type(self, pipe: Any, topic: str) -> None:
         """See that the collection can be written: a transaction does not undo what it did beside a failure."""
@@ -273,16 +321,27 @@ class WritingTask(SinkTask[C], Generic[C]):
 
     # -- records -------------------------------------------------------------------------------------------------
 
-    def _commands(self, records: SinkBatch) -> tuple[list[tuple[SinkRecord, Command]], _Refusals]:
-        lines: list[tuple[SinkRecord, Command]] = []
+    def _commands(self, records: SinkBatch, most_bytes: int | None = None) -> tuple[_Lines, _Refusals, int]:
+        """Return the commands of the first records, as many as ``most_bytes`` holds, but one at least; the records of
+        which there are none, and how many records these are.
+        """
+        self._connected()
+        lines: _Lines = []
         refused: _Refusals = []
-        commands = self._writer.commands
-        for record in records:
+        size = 0
+        for count, record in enumerate(records):
             try:
-                lines += [(record, command) for command in commands(record)]
+                made = self._writer.commands(record)
+                self._limits.check(made)
             except DataError as error:
                 refused.append((record, error))
-        return lines, refused
+                continue
+            if most_bytes is not None:
+                size += sum(map(bytes_of, made))
+                if lines and size > most_bytes:
+                    return lines, refused, count
+            lines += [(record, command) for command in made]
+        return lines, refused, len(records)
 
     def _refusals(self, lines: Sequence[tuple[SinkRecord, Command]], answers: Sequence[Any]) -> _Refusals:
         """Return the records that the server has refused; raise if what it refuses is not the record."""
@@ -308,14 +367,29 @@ class WritingTask(SinkTask[C], Generic[C]):
             )
 
     def _give_up(self, refused: _Refusals) -> None:
+        """Report records, and make these reports durable, and those of records that did not get as far as the task:
+        offsets move past them next."""
         for record, error in refused:
             give_up(self.context, record, error, "written")
+        if (reporter := self.context.errant_record_reporter) is not None:
+            reporter.flush()
 
 
 def _offset_keys(config: RedisSinkConfig | RedisCacheSinkConfig) -> OffsetKeys:
     writing = config.writing
     tagged = RecordWriter(writing).collection if writing.is_offset_tagged else None
     return OffsetKeys(str(config.originals.get("name") or ""), writing.java_offset_prefix, tagged)
+
+
+def _beginnings(records: SinkBatch) -> dict[TopicPartition, int]:
+    """Return the offset of the first record of each partition."""
+    pairs = list(zip(records.origins, records.original_offsets, strict=True))
+    return dict(reversed(pairs))
+
+
+def _ends(records: SinkBatch) -> dict[TopicPartition, int]:
+    """Return the offset after the last record of each partition."""
+    return {origin: offset + 1 for origin, offset in zip(records.origins, records.original_offsets, strict=True)}
 
 
 def _plain(stored: Mapping[TopicPartition, StoredOffset | None]) -> dict[TopicPartition, int | None]:

@@ -46,6 +46,7 @@ def _severity(key: str, value: str) -> None:
 class SyslogSinkConfig(HostsConfig, TlsConfig, tls_prefix="syslog."):
     """Where to send messages, and what to say where a record does not."""
 
+    passed_keys = ()
     syslog_host: str = option(importance=HIGH, validator=non_empty, doc="The host of the receiver.")
     syslog_port: int = option(
         importance=HIGH, validator=between(1, 65535), doc="The port of the receiver, often 601 or 514, for TLS 6514."

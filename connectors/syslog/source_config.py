@@ -78,6 +78,7 @@ def _time_zone(key: str, value: str) -> None:
 class ListenerConfig(Config):
     """Where to listen, how much to take, and where to publish."""
 
+    passed_keys = ()
     syslog_port: int = option(
         importance=HIGH,
         validator=between(1, 65535),

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache, partial
-from typing import Any, Final
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
 from uuid import UUID
 
 from connect.data import Schema
 from connect.errors import DataError
-from connect.kits.avro.avro_schema import AvroSchema, parse_avro
+from connect.kits.avro.avro_schema import parse_avro
 from connect.kits.avro.avro_text import avro_text
-from connect.kits.avro.decode import decoder
-from connect.kits.avro.encode import encoder
 from connect.kits.avro.from_connect import avro_from_connect
-from connect.kits.avro.to_connect import connect_from_avro
-from connect.kits.schema_frame import HEADER
 from converters.glue.client import GlueRegistry
 from converters.glue.config import Compression, GlueAvroConverterConfig
-from converters.registry.codecs import ArrowDecoder, Encode, Reader
+from converters.registry.codecs import Encode, Reader, remembering
 from converters.registry.converter import MessageConverter
+from converters.registry.plain_avro import avro_reader, avro_writer
 
 __all__ = ["GlueAvroConverter"]
 
@@ -60,7 +57,7 @@ class GlueCodecs:
         self._config = config
         self._registry = registry
         self.writer: Callable[[str, Schema | None], Encode] = lru_cache(config.cache_size)(self._new_writer)
-        self._readers = lru_cache(config.cache_size)(self._new_reader)
+        self._readers: Callable[[bytes], Reader] = remembering(config.cache_size, self._new_reader)
 
     def header(self, message: bytes) -> bytes:
         """Return the start of a message by which its reader is chosen."""
@@ -74,19 +71,9 @@ class GlueCodecs:
         avro = avro_from_connect(present, self._config)
         text = avro_text(avro).replace(_CONFLUENT, _AMAZON)
         version = self._registry.version(self._config.schema_name or topic, text)
-        encode, is_bytes = encoder(present, avro, 0, self._config), avro.kind == "bytes"
         compresses = self._config.compression is Compression.ZLIB
         frame = _VERSION + bytes([_COMPRESSED if compresses else _PLAIN]) + version.bytes
-
-        def write(values: Sequence[Any]) -> list[bytes]:
-            bodies = (message[HEADER:] for message in encode(values))
-            if is_bytes:
-                bodies = (_long(len(body)) + body for body in bodies)
-            if compresses:
-                bodies = (zlib.compress(body) for body in bodies)
-            return [frame + body for body in bodies]
-
-        return write
+        return avro_writer(present, avro, self._config, frame, zlib.compress if compresses else None)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -102,60 +89,11 @@ class GlueCodecs:
             )
         text = self._registry.text(UUID(bytes=bytes(header[2:])))
         avro = parse_avro(text.replace(_AMAZON, _CONFLUENT), [])
-        schema = connect_from_avro(avro, self._config, None)
-        decode = decoder(avro, avro, schema, self._config, _FRAME)
-        opens: list[Callable[[bytes], bytes]] = []
-        if header[1] == _COMPRESSED:
-            opens.append(_inflated)
-        if avro.kind == "bytes":
-            opens.append(_without_length)
-        columns = None if schema is None else cache(partial(self._columns, avro, schema, decode, tuple(opens)))
-        return Reader(schema, partial(_decoded, decode, tuple(opens)) if opens else decode, columns)
-
-    def _columns(
-        self,
-        avro: AvroSchema,
-        schema: Schema,
-        decode: Callable[[Sequence[bytes]], list[Any]],
-        opens: tuple[Callable[[bytes], bytes], ...],
-    ) -> ArrowDecoder:
-        # numpy and pyarrow are loaded only where columns are read.
-        from connect.kits.avro.columns import column_decoder  # noqa: PLC0415
-
-        made = column_decoder(avro, avro, schema, self._config, decode, _FRAME)
-        return _OpeningDecoder(made, opens) if opens else made
+        return avro_reader(avro, self._config, _FRAME, _name, _inflated if header[1] == _COMPRESSED else None)
 
 
-class _OpeningDecoder:
-    """Decodes messages that are opened first."""
-
-    def __init__(self, decoder: ArrowDecoder, opens: tuple[Callable[[bytes], bytes], ...]) -> None:
-        self._decoder = decoder
-        self._opens = opens
-        self.is_fast = decoder.is_fast
-
-    def read(self, messages: Sequence[bytes]) -> Any:
-        """Decode a list of messages."""
-        return self._decoder.read(_opened(self._opens, messages))
-
-    def read_array(self, messages: Any) -> Any:
-        """Decode an Arrow array of messages."""
-        return self.read(messages.to_pylist())
-
-
-def _decoded(
-    decode: Callable[[Sequence[bytes]], list[Any]],
-    opens: tuple[Callable[[bytes], bytes], ...],
-    messages: Sequence[bytes],
-) -> list[Any]:
-    return decode(_opened(opens, messages))
-
-
-def _opened(opens: tuple[Callable[[bytes], bytes], ...], messages: Sequence[bytes]) -> list[bytes]:
-    found = list(messages)
-    for each in opens:
-        found = [each(message) for message in found]
-    return found
+def _name(message: bytes) -> str:
+    return f"the version {UUID(bytes=bytes(message[2:_FRAME]))}"
 
 
 def _inflated(message: bytes) -> bytes:
@@ -172,28 +110,3 @@ def _inflated(message: bytes) -> bytes:
     if not stream.eof or stream.unused_data:
         raise DataError("The message cannot be decompressed: it ends too early, or has bytes left over.")
     return message[:_FRAME] + body
-
-
-def _without_length(message: bytes) -> bytes:
-    """Return a message of bytes alone without their length, which Amazon's converter writes and Confluent's omits."""
-    size, shift, at = 0, 0, _FRAME
-    while at < len(message) and shift < 63:
-        byte = message[at]
-        size |= (byte & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-        if byte < 0x80:
-            if size & 1 or size >> 1 != len(message) - at:
-                break
-            return message[:_FRAME] + message[at:]
-    raise DataError("The message is damaged: the length of its bytes is not that of what follows.")
-
-
-def _long(number: int) -> bytes:
-    """Return a length as Avro writes it."""
-    number <<= 1
-    parts = bytearray()
-    while number > 0x7F:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    parts.append(number)
-    return bytes(parts)

@@ -8,7 +8,6 @@ expected, numbers out of range, fractions in integers, duplicates of a known fie
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
@@ -22,10 +21,13 @@ from connect.errors import DataError
 from converters.json.decode import Decode
 from converters.json.errors import DoubtError
 from converters.json.nesting import check_depths
+from converters.json.text import WHITE_SPACE
 
 __all__ = ["ArrowReader"]
 
 _MOST_BYTES: Final = 2**30
+_ENDING: Final = b"\0"
+"""What pyarrow's parser takes for the end of all texts; nothing in JSON is written with it."""
 _NEGATIVE_ZERO: Final = -(2**63)
 _PLAIN: Final[dict[Type, Any]] = {
     **{kind: arrow_type(Schema(kind)) for kind in Type if kind.is_primitive},
@@ -53,10 +55,7 @@ class ArrowReader:
         self._schema = schema
         self._decoder_of = decoder_of
         self._replace_null = replace_null
-        # Random, so that no record can be crafted to have this member.
-        self._marker = secrets.token_hex(8)
-        fields = [(self._marker, pa.int8()), *((field.name, _read_type(field.schema)) for field in schema.fields)]
-        self._fields = pa.schema(fields)
+        self._fields = pa.schema([(field.name, _read_type(field.schema)) for field in schema.fields])
         self._has_others = False
 
     @staticmethod
@@ -68,16 +67,23 @@ class ArrowReader:
         """Return the structs in many JSON texts; raise ``DoubtError`` unless they surely equal the rows."""
         if {payload[:1] for payload in payloads} != {b"{"}:
             raise DoubtError
-        lead = b'{"%b":0,' % self._marker.encode()
-        text = lead + (b"\n" + lead).join([payload[1:] for payload in payloads])
+        if {payload[-1:] for payload in payloads} != {b"}"}:
+            payloads = [payload.rstrip(WHITE_SPACE) for payload in payloads]
+            if {payload[-1:] for payload in payloads} != {b"}"}:
+                raise DoubtError
+        # All payloads are one stream for pyarrow. Each begins and ends like an object and none has a byte that ends the
+        # stream, so one that ends within a value makes the next a mistake, and each is one object at least. If there
+        # are as many objects as payloads, each is exactly one.
+        text = b"\n".join(payloads)
+        if _ENDING in text:
+            raise DoubtError
         if not text.isascii():
             _check_unicode(text)
         table = self._table(text, payloads)
-        # There are as many objects as payloads and each begins where a payload begins, so each object is one payload.
-        if table.num_rows != len(payloads) or table.column(0).null_count:
+        if table.num_rows != len(payloads):
             raise DoubtError
         columns = [
-            self._finished(_one_array(table.column(field.index + 1)), field.schema, 0) for field in self._schema.fields
+            self._finished(_one_array(table.column(field.index)), field.schema, 0) for field in self._schema.fields
         ]
         return pa.StructArray.from_arrays(columns, fields=_members(self._schema))
 

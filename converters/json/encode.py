@@ -27,6 +27,7 @@ from converters.json.text import MOST_DIGITS
 __all__ = [
     "DecimalFormat",
     "Encode",
+    "array_encoder",
     "encode_decimal_column",
     "encode_float64_column",
     "encode_schemaless",
@@ -70,7 +71,7 @@ def encoder(schema: Schema | None, *, replace_null: bool, decimal_format: Decima
     elif schema.type in _SCALARS:
         encode = _SCALARS[schema.type]
     elif schema.type is Type.ARRAY:
-        encode = _array(of(schema.value_schema))
+        encode = array_encoder(of(schema.value_schema))
     elif schema.type is Type.MAP:
         encode = _map(schema, of(schema.key_schema), of(schema.value_schema))
     else:
@@ -238,7 +239,9 @@ def _timestamp(value: Any) -> Any:
 # -- containers --------------------------------------------------------------------------------------------------
 
 
-def _array(encode_item: Encode) -> Encode:
+def array_encoder(encode_item: Encode) -> Encode:
+    """Return the encoder of arrays whose items this one encodes."""
+
     def encode(value: Any) -> Any:
         if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray, memoryview)):
             raise WrongTypeError

@@ -13,12 +13,13 @@ import orjson
 from connect.data import Schema, Type, logical
 from connect.data.excerpt import excerpt
 from connect.data.hash_collisions import refuse_colliding_keys
-from connect.data.numerals import single
+from connect.data.numerals import integer_text, single
 from connect.data.schema import INTEGER_RANGES
 from connect.errors import DataError
 from converters.json.errors import UnfitError, kind_of, place_of
 from converters.json_schema.config import JsonSchemaConverterConfig
 from converters.json_schema.conventions import ADDITIONAL, NULL_SYMBOL, enum_symbols, is_any, is_union
+from converters.json_schema.fit import UNFIT, fit_of
 
 __all__ = ["Decode", "json_decoder", "needs_exact_numbers"]
 
@@ -197,63 +198,29 @@ class _Building:
     # -- unions --------------------------------------------------------------------------------------------------
 
     def _union(self, schema: Schema) -> Decode:
-        members = [(field.name, field.schema, self._present(field.schema)) for field in schema.fields]
+        members = [(field.name, fit_of(field.schema), self._present(field.schema)) for field in schema.fields]
         blank = dict.fromkeys(schema.field_names)
 
         def decode(node: Any) -> Any:
-            best, most = None, -1
-            for name, member, decode_member in members:
-                fit = _fit(member, node)
-                if fit > most:
-                    best, most = (name, decode_member), fit
-                    if member.type is not Type.STRUCT:
-                        break
-            if best is None:
-                raise UnfitError(f"{kind_of(node)} fits no member of the union: {', '.join(blank)}")
-            name, decode_member = best
-            try:
-                return {**blank, name: decode_member(node)}
-            except UnfitError as error:
-                error.within(f".{name}")
-                raise
+            fits = [(fit(node), name, decode_member) for name, fit, decode_member in members]
+            failure: UnfitError | None = None
+            for fit, name, decode_member in sorted(fits, key=_worst_last):
+                if fit == UNFIT:
+                    break
+                try:
+                    return {**blank, name: decode_member(node)}
+                except UnfitError as error:
+                    # The items of an array, or the types of properties, may show that another member is meant.
+                    if failure is None:
+                        error.within(f".{name}")
+                        failure = error
+            raise failure or UnfitError(f"{kind_of(node)} fits no member of the union: {', '.join(blank)}")
 
         return decode
 
 
-def _fit(schema: Schema, node: Any) -> int:  # noqa: PLR0911
-    """Return how well JSON fits a member of a union, -1 if it does not: for a struct, the number of its properties."""
-    kind = schema.type
-    if is_any(schema):
-        return 0
-    if schema.name == logical.DECIMAL_NAME:
-        return 0 if isinstance(node, (int, float, Decimal, str)) and node.__class__ is not bool else -1
-    if kind in INTEGER_RANGES:
-        low, high = INTEGER_RANGES[kind]
-        return 0 if node.__class__ is int and low <= node <= high else -1
-    if kind in (Type.FLOAT32, Type.FLOAT64):
-        return 0 if isinstance(node, (int, float, Decimal)) and node.__class__ is not bool else -1
-    if kind is Type.BOOLEAN:
-        return 0 if node.__class__ is bool else -1
-    if kind in (Type.STRING, Type.BYTES):
-        symbols = enum_symbols(schema)
-        return 0 if node.__class__ is str and (not symbols or node in symbols) else -1
-    if kind is Type.ARRAY:
-        return 0 if node.__class__ is list else -1
-    if kind is Type.MAP:
-        return 0 if node.__class__ in (dict, list) else -1
-    return _matching(schema, node) if node.__class__ is dict else -1
-
-
-def _matching(schema: Schema, node: dict[str, Any]) -> int:
-    """Return how many properties of an object a struct declares, those of its structs included."""
-    count = 0
-    for name, item in node.items():
-        field = schema.field(name)
-        if field is not None:
-            count += 1
-            if field.schema.type is Type.STRUCT and item.__class__ is dict:
-                count += _matching(field.schema, item)
-    return count
+def _worst_last(fit: tuple[int, str, Decode]) -> int:
+    return -fit[0]
 
 
 # -- scalars -----------------------------------------------------------------------------------------------------
@@ -263,12 +230,25 @@ def json_of(node: Any) -> str:
     """Return parsed JSON as its text."""
     try:
         return orjson.dumps(node, default=_exact_number).decode()
+    except orjson.JSONEncodeError:
+        pass  # whole numbers of more than 64 bits, which orjson does not ask about
+    try:
+        return orjson.dumps(_with_long_numbers(node), default=_exact_number).decode()
     except orjson.JSONEncodeError as error:
         raise UnfitError(f"it cannot be kept as JSON text: {error}") from error
 
 
+def _with_long_numbers(node: Any) -> Any:
+    if node.__class__ is dict:
+        return {name: _with_long_numbers(item) for name, item in node.items()}
+    if node.__class__ is list:
+        return [_with_long_numbers(item) for item in node]
+    is_long = node.__class__ is int and not -(2**63) <= node < 2**64
+    return orjson.Fragment(integer_text(node).encode()) if is_long else node
+
+
 def _exact_number(node: Any) -> Any:
-    if isinstance(node, (Decimal, int)):
+    if isinstance(node, Decimal):
         return orjson.Fragment(str(node).encode())
     raise TypeError
 

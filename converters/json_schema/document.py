@@ -18,6 +18,8 @@ __all__ = ["JsonSchema", "Part"]
 
 _DRAFT_7: Final = "http://json-schema.org/draft-07/schema#"
 _MODERN: Final = ("draft/2019-09/", "draft/2020-12/", "draft/next/")
+_WITH_PLAIN_ID: Final = ("draft-03/", "draft-04/")
+"""The dialects in which ``$id`` was called ``id``."""
 _ROOT: Final = "sluice:root"
 
 
@@ -98,13 +100,14 @@ class JsonSchema:
         return replace(Part({}, registry.resolver(place)).inner(self.document), is_root=True)
 
     def _place(self) -> str:
-        identity = self.document.get("$id") if isinstance(self.document, dict) else None
-        return identity if isinstance(identity, str) and identity else _ROOT
+        return _identity(self.document) or _ROOT
 
     def _named(self, place: str) -> Iterator[tuple[str, Any]]:
-        """Yield the referenced schemas under each URI by which the schema may call them."""
+        """Yield the referenced schemas under each URI by which the schema, or one of them, may call them."""
+        given = [_identity(document) for _, document in self._references]
+        bases = dict.fromkeys(each for each in (place, *given) if each is not None and each != _ROOT)
         for name, document in self._references:
-            for uri in dict.fromkeys((name, name if place == _ROOT else urljoin(place, name))):
+            for uri in dict.fromkeys((name, *(urljoin(base, name) for base in bases))):
                 yield uri, document
 
     def check(self, value: Any) -> None:
@@ -128,6 +131,16 @@ class JsonSchema:
             raise SchemaError(f"The JSON Schema is not valid itself: {str(error)[:300]}") from error
         iterate: Callable[[Any], Iterator[Any]] = validator.iter_errors
         return iterate
+
+
+def _identity(document: Any) -> str | None:
+    """Return the URI that a schema has by its own account, against which its references are resolved."""
+    if not isinstance(document, dict):
+        return None
+    dialect = document.get("$schema")
+    is_old = isinstance(dialect, str) and any(each in dialect for each in _WITH_PLAIN_ID)
+    identity = document.get("id" if is_old else "$id")
+    return identity if isinstance(identity, str) and identity else None
 
 
 def _parsed(text: str, ignores_modern_dialects: bool) -> Any:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import orjson
 
 from connect.data import Schema, Type
 from connect.data.schema import Field
-from converters.json.encode import Encode, encoder
+from converters.json.encode import Encode, array_encoder, encoder
 from converters.json.errors import UnfitError, WrongTypeError, place_of
 from converters.json_schema.config import JsonSchemaConverterConfig
 from converters.json_schema.conventions import ADDITIONAL, NULL_SYMBOL, enum_symbols, is_any, is_union
@@ -37,7 +37,8 @@ class _Building:
             build = self._union if is_union(schema) else self._struct
             return self._nullable(schema, is_optional, build(schema))
         if schema.type is Type.ARRAY:
-            return self._nullable(schema, is_optional, self._array(schema))
+            assert schema.value_schema is not None
+            return self._nullable(schema, is_optional, array_encoder(self.encoder(schema.value_schema)))
         if schema.type is Type.MAP:
             return self._nullable(schema, is_optional, self._map(schema))
         if is_any(schema):
@@ -68,24 +69,6 @@ class _Building:
         return encode_any
 
     # -- containers ----------------------------------------------------------------------------------------------
-
-    def _array(self, schema: Schema) -> Encode:
-        assert schema.value_schema is not None
-        encode_item = self.encoder(schema.value_schema)
-
-        def encode(value: Any) -> Any:
-            if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray, memoryview)):
-                raise WrongTypeError
-            items: list[Any] = []
-            try:
-                for item in value:
-                    items.append(encode_item(item))  # noqa: PERF401 - its length says where an error is
-            except UnfitError as error:
-                error.within(f"[{len(items)}]")
-                raise
-            return items
-
-        return encode
 
     def _map(self, schema: Schema) -> Encode:
         assert schema.key_schema is not None

@@ -27,6 +27,7 @@ from converters.json_schema.conventions import (
 )
 from converters.json_schema.decode import json_decoder
 from converters.json_schema.document import JsonSchema, Part
+from converters.json_schema.encode import json_encoder
 
 __all__ = ["ANY_JSON", "connect_from_json_schema"]
 
@@ -199,6 +200,7 @@ class _Translation:
         generalized = self._config.generalized_sum_type_support
         name = f"connect_union_{self._unions}" if generalized else UNION
         prefix = "connect_union_field_" if generalized else f"{UNION}.field."
+        number = self._unions
         self._unions += 1
         fields = [
             Field(f"{prefix}{index}", self._of(each, optional=True).as_optional(), index)
@@ -206,6 +208,7 @@ class _Translation:
         ]
         if any(is_any(each.schema) for each in fields):
             # What may be any JSON fits every member, so no choice between them could be relied on.
+            self._unions = number
             return ANY_JSON
         attributes = _described(merged.members, version)
         attributes["name"] = name
@@ -350,8 +353,11 @@ class _Translation:
         node = members.get("default")
         if node is None:
             return schema
+        required = schema.as_required()
         try:
-            return schema.replace(default=json_decoder(schema.as_required(), self._config)(copy.deepcopy(node)))
+            default = json_decoder(required, self._config)(copy.deepcopy(node))
+            json_encoder(required, self._config)(default)  # what reading accepts may not be written, such as a symbol
+            return schema.replace(default=default)
         except DataError as error:
             log.warning("Ignoring a default in a JSON Schema (%s), which is not valid: %s", members.get("title"), error)
             return schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from converters.protobuf.config import ProtobufConverterConfig
 from converters.protobuf.conventions import WRAPPERS
 from converters.protobuf.encode import Fill, filler, scalar_filler
 from converters.protobuf.from_connect import declaration_of
-from converters.protobuf.proto_schema import ProtoSchema, index_bytes, read_indexes
+from converters.protobuf.proto_schema import ProtoSchema, index_bytes, message_class, read_indexes
 from converters.protobuf.to_connect import Read, reading_of
 from converters.registry import RegisteredSchema, RegistryClient
 from converters.registry.codecs import ArrowDecoder, Decode, Encode, Reader, SchemaFormat, Written
@@ -29,6 +29,7 @@ class ProtobufFormat(SchemaFormat[ProtoSchema]):
 
     kind: ClassVar[str] = "PROTOBUF"
     title: ClassVar[str] = "Protobuf"
+    first_type: ClassVar[bytes] = b"\0"
     follows_latest: ClassVar[bool] = True
 
     def __init__(self, config: ProtobufConverterConfig) -> None:
@@ -75,15 +76,13 @@ class ProtobufFormat(SchemaFormat[ProtoSchema]):
         """Return the encoder of values as messages of the type in the target that has the name of their own."""
         assert schema is not None
         message = _own(written.parsed, target)
-        from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415 - the package is optional
-
-        made: Any = GetMessageClass(message)
+        made = message_class(message)
         make_filler = scalar_filler if message.full_name in WRAPPERS else filler
         fill = make_filler(schema, message, self._config)
         prefix = frame(schema_id) + index_bytes(message)
 
         def encode(values: Sequence[Any]) -> list[bytes]:
-            return [prefix + _filled(made(), fill, value, schema).SerializeToString() for value in values]
+            return [prefix + _serialized(made, _filled(made(), fill, value, schema)) for value in values]
 
         return encode
 
@@ -108,9 +107,7 @@ class ProtobufFormat(SchemaFormat[ProtoSchema]):
             if message is None:
                 raise SchemaError(f"The latest Protobuf schema has no message {name}, of which messages are read.")
         reading = reading_of(message, self._config, version)
-        from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415 - as above
-
-        made: Any = GetMessageClass(message)
+        made = message_class(message)
         read, start = reading.read, len(header)
 
         def decode(messages: Sequence[bytes]) -> list[Any]:
@@ -149,12 +146,22 @@ def _own(written: ProtoSchema, target: ProtoSchema) -> Any:
     if found is not None:
         return found
     messages = list(target.file.message_types_by_name.values())
+    # Unless enhanced.protobuf.schema.support is set, what was read has the name of its message without the package.
+    alike = [] if "." in name else [message for message in _all_within(messages) if message.name == name]
+    if len(alike) == 1:
+        return alike[0]
     if len(messages) == 1:
         return messages[0]
     raise SchemaError(
         f"The Protobuf schema has no message {name}, the name of the value's schema: give it the name of a message "
-        " (SetSchemaMetadata)."
+        "(SetSchemaMetadata)."
     )
+
+
+def _all_within(messages: Iterable[Any]) -> Iterator[Any]:
+    for message in messages:
+        yield message
+        yield from _all_within(message.nested_types)
 
 
 def _filled(message: Any, fill: Fill, value: Any, schema: Schema) -> Any:
@@ -165,6 +172,17 @@ def _filled(message: Any, fill: Fill, value: Any, schema: Schema) -> Any:
     except UnicodeEncodeError as error:
         raise DataError(f"The value cannot be written as Protobuf: {error}") from error
     return message
+
+
+def _serialized(made: Any, message: Any) -> bytes:
+    from google.protobuf.message import EncodeError  # noqa: PLC0415 - the package is optional
+
+    try:
+        data: bytes = made.SerializeToString(message)
+    except EncodeError as error:
+        # What proto2 calls required is not there.
+        raise DataError(f"The value cannot be written as Protobuf: {error}") from error
+    return data
 
 
 def _read(made: Any, read: Read, payload: bytes) -> Any:

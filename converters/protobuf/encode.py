@@ -24,6 +24,7 @@ from converters.protobuf.conventions import (
     is_union,
     proto_name,
 )
+from converters.protobuf.proto_schema import message_class
 from converters.protobuf.to_connect import KINDS
 
 __all__ = ["Fill", "filler", "scalar_filler"]
@@ -158,11 +159,11 @@ class _Building:
                 _set(target, own, change(item))
 
             return set_scalar
-        fill = self._message(schema, field)
+        fill, set_in_parent = self._message(schema, field), message_class(field.message_type).SetInParent
 
         def set_message(target: Any, item: Any) -> None:
             inner = getattr(target, own)
-            inner.SetInParent()
+            set_in_parent(inner)
             fill(inner, item)
 
         return set_message
@@ -180,7 +181,7 @@ class _Building:
         if name in WRAPPERS and schema.type.is_primitive:
             return self.wrapped(schema, message)
         if RECURSIVE in schema.parameters:
-            return _parse_into
+            return _parser(message)
         raise _mismatch(schema, field)
 
     def wrapped(self, schema: Schema, message: Any) -> Fill:
@@ -477,13 +478,18 @@ def _time(target: Any, value: Any) -> None:
     target.nanos = value.microsecond // 1000 * _MILLISECOND_NS
 
 
-def _parse_into(target: Any, value: Any) -> None:
+def _parser(message: Any) -> Fill:
     from google.protobuf.message import DecodeError  # noqa: PLC0415 - the package is optional
 
-    try:
-        target.MergeFromString(_bytes(value))
-    except DecodeError as error:
-        raise UnfitError(f"the bytes are not a message of {target.DESCRIPTOR.full_name}") from error
+    merge = message_class(message).MergeFromString
+
+    def parse_into(target: Any, value: Any) -> None:
+        try:
+            merge(target, _bytes(value))
+        except DecodeError as error:
+            raise UnfitError(f"the bytes are not a message of {message.full_name}") from error
+
+    return parse_into
 
 
 _LOGICAL: Final[dict[str, tuple[str, Fill]]] = {

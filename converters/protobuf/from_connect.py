@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,6 +16,7 @@ from converters.protobuf.conventions import (
     LOGICAL_MESSAGES,
     TAG,
     TYPE,
+    UNKNOWN_SYMBOL,
     WRAPPERS,
     enum_name,
     is_union,
@@ -44,10 +46,21 @@ _CHOSEN: Final = {
 }
 """The types that the parameter ``Type`` may name for a Connect type."""
 _WRAPPER_OF: Final = {kind: name for name, kind in WRAPPERS.items()}
+_ELSEWHERE: Final = frozenset({*WRAPPERS, *LOGICAL_MESSAGES})
 _WRAPPERS_FILE: Final = "google/protobuf/wrappers.proto"
 _META_FILE: Final = "confluent/meta.proto"
 _MOST_NUMBER: Final = 2**29 - 1
 _RESERVED_NUMBERS: Final = range(19_000, 20_000)
+_MOST_NAMES: Final = 1000
+_IN_CAMEL_CASE: Final = re.compile(r"_+(.?)")
+_WORDS: Final = frozenset(
+    {
+        *KINDS.values(),
+        *("enum", "extend", "extensions", "group", "message", "oneof", "option"),
+        *("optional", "repeated", "required", "reserved"),
+    }
+)
+"""What the type of a field may not be called, because a line that begins with it means something else."""
 
 
 @dataclass(slots=True)
@@ -63,12 +76,20 @@ class _Line:
 
 @dataclass(slots=True)
 class _Message:
+    """A message, in which fields, oneofs, messages, enums and the symbols of enums must all have different names."""
+
     name: str
+    members: frozenset[str]
+    """The names of the fields and oneofs."""
     lines: list[_Line] = field(default_factory=list)
     oneofs: list[tuple[str, list[_Line]]] = field(default_factory=list)
     messages: dict[str, tuple[Schema, _Message]] = field(default_factory=dict)
     enums: dict[str, dict[str, int]] = field(default_factory=dict)
     reserved: set[int] = field(default_factory=set)
+
+    def symbols(self) -> set[str]:
+        """Return the symbols of all enums that are not within another message."""
+        return {symbol for each in self.enums.values() for symbol in each}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +147,8 @@ class _Translation:
         if self._imports:
             text.append("")
             text += [f'import "{each}";' for each in sorted(self._imports)]
-        text += ["", *_message_text(message, 0)]
+        hiding = {*package.split("."), *_declared(message)}
+        text += ["", *_message_text(message, hiding, 0)]
         return Declaration("\n".join(text) + "\n", f"{package}.{name}" if package else name)
 
     def _names(self, schema: Schema) -> tuple[str, str]:
@@ -139,7 +161,7 @@ class _Translation:
         return ".".join(return_name[:-1]), return_name[-1]
 
     def _message(self, schema: Schema, name: str, earlier: Any) -> _Message:
-        message = _Message(name)
+        message = _Message(name, frozenset(self._member_names(schema)))
         numbers = _Numbers(schema, earlier)
         for each in schema.fields:
             if is_union(each.schema):
@@ -149,6 +171,13 @@ class _Translation:
         message.reserved = numbers.reserved()
         _check_names(message)
         return message
+
+    def _member_names(self, schema: Schema) -> Iterator[str]:
+        scrubs = self._config.scrub_invalid_names
+        for each in schema.fields:
+            if is_union(each.schema):
+                yield proto_name(union_name(each.schema) or each.name, scrubs=scrubs)
+        yield from (proto_name(name, scrubs=scrubs) for name, _ in _members(schema))
 
     def _oneof(self, field_name: str, schema: Schema, message: _Message, numbers: _Numbers) -> None:
         name = union_name(schema) or field_name
@@ -174,13 +203,17 @@ class _Translation:
             kind = self._kind(name, schema, message, numbers)
             if schema.optional and kind in _WRAPPER_OF and (nested or self._config.wrapper_for_nullables):
                 label, kind = self._nullable(kind)
+            elif schema.optional and nested and self._config.optional_for_nullables and enum_name(schema) is not None:
+                label = "optional "
         if not nested and label:
             raise SchemaError(
                 f"The member {field_name} of a union is an array or a map, which Protobuf does not allow."
             )
         if options:
             self._imports.add(_META_FILE)
-        return _Line(name, kind, label, numbers.of(name, schema, f"{label.replace('optional ', '')}{kind}"), options)
+        return _Line(
+            name, kind, label, numbers.of(name, schema, f"{label.replace('optional ', '')}{_own_name(kind)}"), options
+        )
 
     def _nullable(self, kind: str) -> tuple[str, str]:
         """Return the label and the type of a scalar that may be null."""
@@ -196,23 +229,23 @@ class _Translation:
             return own
         enum = enum_name(schema)
         if enum is not None:
-            return self._enum(name, schema, message, *enum)
+            return self._enum(schema, message, *enum)
         if schema.type is Type.STRUCT:
-            return self._nested(name, schema, message, numbers.inner(name))
+            return self._nested(schema, message, numbers.inner(name))
         return _scalar(schema)
 
-    def _nested(self, field_name: str, schema: Schema, message: _Message, earlier: Any) -> str:
+    def _nested(self, schema: Schema, message: _Message, earlier: Any) -> str:
         if is_union(schema):
             raise SchemaError(
                 f"The union {schema.name} stands in an array, a map or a union, where Protobuf has no oneof: put it "
                 "into a struct."
             )
         _, name = self._names(schema)
-        if name == field_name:
+        while name in message.members or name in _WORDS:
             name += "Message"
         wanted, count = name, 1
         bare = schema.replace(parameters=_without_tag(schema), optional=False, default=None, doc=None)
-        while name in message.messages and message.messages[name][0] is not bare:
+        while not _is_free(name, message, bare):
             count += 1
             name = f"{wanted}{count}"
         if name not in message.messages:
@@ -230,28 +263,64 @@ class _Translation:
         name = f"{proto_name(stem, scrubs=self._config.scrub_invalid_names)}Entry"
         plain = Schema.struct({"key": _untagged(schema.key_schema), "value": _untagged(schema.value_schema)})
         wanted, count = name.removesuffix("Entry"), 1
-        while name in message.messages and message.messages[name][0] is not plain:
+        while not _is_free(name, message, plain):
             count += 1
             name = f"{wanted}{count}Entry"
         if name not in message.messages:
             message.messages[name] = plain, self._message(plain, name, earlier)
         return name
 
-    def _enum(self, field_name: str, schema: Schema, message: _Message, marker: str, full_name: str) -> str:
+    def _enum(self, schema: Schema, message: _Message, marker: str, full_name: str) -> str:
         scrubs = self._config.scrub_invalid_names
-        name = proto_name(split(full_name)[1], scrubs=scrubs)
-        if name == field_name:
-            name += "Enum"
+        wanted = name = proto_name(split(full_name)[1], scrubs=scrubs)
+        while name in message.members or name in _WORDS:
+            wanted = name = f"{name}Enum"
         prefix = f"{marker}."
         symbols = {
             proto_name(key.removeprefix(prefix), scrubs=scrubs): _whole(text, key)
             for key, text in schema.parameters.items()
             if key.startswith(prefix)
         }
-        known = message.enums.setdefault(name, symbols)
-        if known != symbols or not symbols:
-            raise SchemaError(f"The enum {name} has no symbols, or other symbols in another field of its message.")
+        if not symbols:
+            raise SchemaError(f"The enum {name} has no symbols: give its schema parameters {prefix}<symbol>=<number>.")
+        for count in range(2, _MOST_NAMES):
+            # What is read where a number has no symbol is the symbol of zero, which proto3 demands of each enum.
+            all_symbols = symbols if 0 in symbols.values() else {f"{UNKNOWN_SYMBOL}{name}_0": 0, **symbols}
+            place = _place_of_enum(name, all_symbols, message)
+            if place is not None:
+                return place
+            name = f"{wanted}{count}"
+        raise SchemaError(f"The message {message.name} has too many enums called {wanted}: rename some.")
+
+
+def _place_of_enum(name: str, symbols: dict[str, int], message: _Message) -> str | None:
+    """Declare an enum in a message, unless it is there; return its name, or ``None`` if another one has that name."""
+    if name in message.messages or name in message.symbols():
+        return None
+    holder = message.messages.get(f"{name}Scope")
+    known = message.enums.get(name) or (holder[1].enums.get(name) if holder is not None else None)
+    if known is not None and known != symbols:
+        return None
+    if known is not None:
+        return name if name in message.enums else f"{name}Scope.{name}"
+    taken = message.members | message.messages.keys() | message.enums.keys() | message.symbols() | {name}
+    if taken.isdisjoint(symbols):
+        message.enums[name] = symbols
         return name
+    # The symbols of an enum are names of the message that it stands in.
+    if holder is not None or f"{name}Scope" in taken or name in symbols:
+        return None
+    scope = _Message(f"{name}Scope", frozenset())
+    scope.enums[name] = symbols
+    message.messages[scope.name] = Schema.struct({}), scope
+    return f"{scope.name}.{name}"
+
+
+def _is_free(name: str, message: _Message, schema: Schema) -> bool:
+    """Return whether a message may have that name within another, or is there already."""
+    if name in message.messages:
+        return message.messages[name][0] is schema
+    return name not in message.enums and name not in message.symbols() and name not in message.members
 
 
 class _Numbers:
@@ -330,6 +399,11 @@ def _kind_of(field: Any) -> str:
     return f"{label}{field.enum_type.name if field.enum_type is not None else KINDS[field.type]}"
 
 
+def _own_name(kind: str) -> str:
+    """Return the name of a type without the message in which it stands."""
+    return kind if kind in WRAPPERS or kind in LOGICAL_MESSAGES else split(kind)[1]
+
+
 def _scalar(schema: Schema) -> str:
     chosen = schema.parameters.get(TYPE)
     allowed = _CHOSEN.get(schema.type, frozenset())
@@ -378,31 +452,51 @@ def _check_names(message: _Message) -> None:
 # -- text --------------------------------------------------------------------------------------------------------
 
 
-def _message_text(message: _Message, level: int) -> Iterable[str]:
+def _declared(message: _Message) -> Iterator[str]:
+    yield message.name
+    for _, inner in message.messages.values():
+        yield from _declared(inner)
+
+
+def _message_text(message: _Message, hiding: set[str], level: int) -> Iterable[str]:
+    """Return the lines of a message. Names that begin with one of ``hiding`` are not looked for in other files."""
     inset = "  " * level
     yield f"{inset}message {message.name} {{"
+    if _has_alike(message):
+        yield f"{inset}  option deprecated_legacy_json_field_conflicts = true;"
     if message.reserved:
         yield f"{inset}  reserved {', '.join(map(str, sorted(message.reserved)))};"
     for line in message.lines:
-        yield f"{inset}  {_line_text(line)}"
+        yield f"{inset}  {_line_text(line, hiding)}"
     for name, lines in message.oneofs:
         yield f"{inset}  oneof {name} {{"
         for line in lines:
-            yield f"{inset}    {_line_text(line)}"
+            yield f"{inset}    {_line_text(line, hiding)}"
         yield f"{inset}  }}"
     for _, inner in message.messages.values():
-        yield from _message_text(inner, level + 1)
+        yield from _message_text(inner, hiding, level + 1)
     for name, symbols in message.enums.items():
         yield from _enum_text(name, symbols, f"{inset}  ")
     yield f"{inset}}}"
 
 
-def _line_text(line: _Line) -> str:
+def _has_alike(message: _Message) -> bool:
+    """Return whether fields have names that are one in JSON, such as user_id and userId, which has to be allowed."""
+    names = [line.name for line in (*message.lines, *(each for _, lines in message.oneofs for each in lines))]
+    return len({_IN_CAMEL_CASE.sub(lambda found: found[1].upper(), name) for name in names}) < len(names)
+
+
+def _line_text(line: _Line, hiding: set[str]) -> str:
     options = ""
     if line.options:
         params = ", ".join(f'{{key: "{key}", value: "{text}"}}' for key, text in line.options.items())
-        options = f" [(confluent.field_meta) = {{params: [{params}]}}]"
-    return f"{line.label}{line.kind} {line.name} = {line.number}{options};"
+        options = f" [({_from_root('confluent.field_meta', hiding)}) = {{params: [{params}]}}]"
+    kind = _from_root(line.kind, hiding) if line.kind in _ELSEWHERE else line.kind
+    return f"{line.label}{kind} {line.name} = {line.number}{options};"
+
+
+def _from_root(name: str, hiding: set[str]) -> str:
+    return f".{name}" if name.partition(".")[0] in hiding else name
 
 
 def _enum_text(name: str, symbols: dict[str, int], inset: str) -> Iterable[str]:

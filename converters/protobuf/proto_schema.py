@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from connect.errors import DataError, SchemaError
 
-__all__ = ["ProtoSchema", "index_bytes", "parameters_of", "read_indexes"]
+__all__ = ["ProtoSchema", "index_bytes", "message_class", "parameters_of", "read_indexes"]
 
 _ROOT: Final = "sluice_root_schema.proto"
 _META: Final = "confluent/meta.proto"
@@ -45,7 +45,7 @@ class ProtoSchema:
             for each in _compiled(text, dict(imports)):
                 pool.AddSerializedFile(each.SerializeToString())
             self.file: Any = pool.FindFileByName(_ROOT)
-        except (TypeError, KeyError) as error:
+        except (TypeError, KeyError, UnicodeEncodeError) as error:
             raise SchemaError(f"The Protobuf schema is not valid: {str(error)[:500]}") from error
         self._root = root
 
@@ -79,6 +79,16 @@ class ProtoSchema:
             return self.file.pool.FindMessageTypeByName(full_name)
         except KeyError:
             return None
+
+
+def message_class(message: Any) -> Any:
+    """Return the class of messages with this descriptor.
+
+    Their methods are to be taken from it: a field with the name of a method hides the method in the message itself.
+    """
+    from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415 - as above
+
+    return GetMessageClass(message)
 
 
 def indexes_of(message: Any) -> tuple[int, ...]:
@@ -154,13 +164,13 @@ def parameters_of(descriptor: Any) -> Mapping[str, str]:
 @lru_cache(maxsize=1)
 def _options_class() -> Any:
     """Return the class of a message that has Confluent's options alone."""
-    from google.protobuf import descriptor_pool, message_factory  # noqa: PLC0415 - as above
+    from google.protobuf import descriptor_pool  # noqa: PLC0415 - as above
 
     pool = descriptor_pool.DescriptorPool()
     text = f'syntax = "proto3"; import "{_META}"; message Options {{ confluent.Meta meta = {_META_NUMBER}; }}'
     for each in _compiled(text, {}):
         pool.AddSerializedFile(each.SerializeToString())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Options"))
+    return message_class(pool.FindMessageTypeByName("Options"))
 
 
 # -- compiling ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
@@ -23,7 +24,7 @@ from converters.protobuf.conventions import (
     UNKNOWN_SYMBOL,
     WRAPPERS,
 )
-from converters.protobuf.proto_schema import parameters_of
+from converters.protobuf.proto_schema import message_class, parameters_of
 
 __all__ = ["KINDS", "Read", "Reading", "is_map_entry", "is_proto2", "is_synthetic", "reading_of"]
 
@@ -33,6 +34,8 @@ Read: TypeAlias = Callable[[Any], Any]
 _MOST_DEPTH: Final = 90
 _MOST_PARTS: Final = 50_000
 _MILLISECOND_NS: Final = 1_000_000
+_KEPT: Final = 16
+"""The number of files and messages of which is remembered what takes a copy of all they declare to find out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class _Translation:
             # A Connect schema cannot contain itself.
             own = {**parameters, RECURSIVE: message.full_name}
             schema = Schema.bytes(optional=True, name=self._name(message), parameters=own)
-            return Reading(schema, lambda value: value.SerializeToString(deterministic=True))
+            return Reading(schema, partial(message_class(message).SerializeToString, deterministic=True))
         self._open.append(message.full_name)
         try:
             members = self._members(message)
@@ -126,7 +129,10 @@ class _Translation:
             value = self._value(field, {TAG: str(field.number)})
             members.append((field.name, value.schema.as_optional(), value.read))
         if config.flatten_unions:
-            return [_Member(name, schema, _if_present(name, read)) for name, schema, read in members]
+            return [
+                _Member(name, schema, _if_present(field, read))
+                for field, (name, schema, read) in zip(oneof.fields, members, strict=True)
+            ]
         fields = [Field(name, schema, index) for index, (name, schema, _) in enumerate(members)]
         full = self._name(oneof)
         generalized = config.generalized_sum_type_support
@@ -138,10 +144,10 @@ class _Translation:
             parameters={GENERALIZED_UNION: full} if generalized else {},
         )
         reads = {name: read for name, _, read in members}
-        blank = dict.fromkeys(reads)
+        blank, which_oneof = dict.fromkeys(reads), message_class(oneof.containing_type).WhichOneof
 
         def read_oneof(value: Any) -> Any:
-            chosen = value.WhichOneof(name)
+            chosen = which_oneof(value, name)
             return None if chosen is None else {**blank, chosen: reads[chosen](getattr(value, chosen))}
 
         index = list(oneof.containing_type.oneofs).index(oneof)
@@ -161,7 +167,7 @@ class _Translation:
         optional = tells or not self._config.marks_nullables
         schema = value.schema.replace(optional=optional)
         if tells:
-            return _Member(name, schema, _if_present(name, value.read))
+            return _Member(name, schema, _if_present(field, value.read))
         return _Member(name, schema, _attribute(name, value.read))
 
     def _read_message(self, field: Any, value: Reading) -> Read:
@@ -171,7 +177,7 @@ class _Translation:
             and value.schema.type is Type.STRUCT
             and field.message_type.full_name not in WRAPPERS
         )
-        return _attribute(name, read) if makes_struct else _if_present(name, read)
+        return _attribute(name, read) if makes_struct else _if_present(field, read)
 
     def _repeated(self, field: Any, tag: dict[str, str]) -> _Member:
         name, optional = field.name, not self._config.marks_nullables
@@ -285,9 +291,10 @@ def _attribute(name: str, read: Read) -> Read:
     return get if read is _same else lambda message: read(get(message))
 
 
-def _if_present(name: str, read: Read) -> Read:
-    get = attrgetter(name)
-    return lambda message: read(get(message)) if message.HasField(name) else None
+def _if_present(field: Any, read: Read) -> Read:
+    name, get = field.name, attrgetter(field.name)
+    has_field = message_class(field.containing_type).HasField
+    return lambda message: read(get(message)) if has_field(message, name) else None
 
 
 def _map_reader(field: Any, key: _Member, value: _Member, translation: _Translation) -> Read:
@@ -319,7 +326,9 @@ def is_map_entry(field: Any) -> bool:
 def is_synthetic(oneof: Any) -> bool:
     """Return whether a oneof only stands for the label optional of proto3."""
     fields = list(oneof.fields)
-    return len(fields) == 1 and oneof.name == f"_{fields[0].name}" and not fields[0].is_repeated and _labelled(oneof)
+    if len(fields) != 1 or oneof.name != f"_{fields[0].name}" or fields[0].is_repeated:
+        return False
+    return fields[0].name in _labelled(oneof.containing_type)
 
 
 def is_proto2(file: Any) -> bool:
@@ -327,6 +336,7 @@ def is_proto2(file: Any) -> bool:
     return _syntax(file) in ("", "proto2")
 
 
+@lru_cache(maxsize=_KEPT)
 def _syntax(file: Any) -> str:
     from google.protobuf import descriptor_pb2  # noqa: PLC0415 - the package is optional
 
@@ -336,12 +346,14 @@ def _syntax(file: Any) -> str:
     return syntax
 
 
-def _labelled(oneof: Any) -> bool:
+@lru_cache(maxsize=_KEPT)
+def _labelled(message: Any) -> frozenset[str]:
+    """Return the names of the fields of a message that have the label optional of proto3."""
     from google.protobuf import descriptor_pb2  # noqa: PLC0415 - as above
 
     declared = descriptor_pb2.DescriptorProto()
-    oneof.containing_type.CopyToProto(declared)
-    return any(field.name == oneof.fields[0].name and field.proto3_optional for field in declared.field)
+    message.CopyToProto(declared)
+    return frozenset(field.name for field in declared.field if field.proto3_optional)
 
 
 def _snake(name: str) -> str:

@@ -17,8 +17,8 @@ from uuid import UUID
 from connect.config.url import HttpUrl
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.kits.http.client import HttpClient
-from connect.kits.http.messages import HttpError, InvalidUrlError, NoAnswerError, Request
-from connect.kits.http.retries import Backoff
+from connect.kits.http.messages import BusyError, HttpError, InvalidUrlError, Request
+from connect.kits.http.retries import Backoff, retry_after
 from converters.registry.authentication import (
     RETRIED,
     client_settings,
@@ -30,7 +30,7 @@ from converters.registry.authentication import (
 from converters.registry.config import RegistryConfig
 from converters.registry.schema import RegisteredSchema, SchemaReference, registered_schema, request_body, whole_member
 
-__all__ = ["RegistryClient", "RegistryError"]
+__all__ = ["Cache", "RegistryClient", "RegistryError"]
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class RegistryError(DataError):
 
 
 @dataclass(slots=True)
-class _Cache:
+class Cache:
     """Keeps the most recent answers: at most ``size``, each for ``seconds`` or indefinitely."""
 
     size: int
@@ -71,6 +71,7 @@ class _Cache:
     _kept: OrderedDict[Hashable, tuple[float, Any]] = field(default_factory=OrderedDict)
 
     def get(self, key: Hashable, ask: Callable[[], T]) -> T:
+        """Return what is kept, or what asking returns, which is kept then."""
         kept = self._kept.get(key)
         if kept is not None and (self.seconds is None or time.monotonic() < kept[0] + self.seconds):
             self._kept.move_to_end(key)
@@ -102,9 +103,9 @@ class RegistryClient:
         longest = config.retries_max_wait_ms / 1000
         self._backoff = Backoff(min(config.retries_wait_ms / 1000, longest), longest, jitter=1.0)
         self._normal = "?normalize=true" if config.normalize_schemas else ""
-        self._by_key = _Cache(config.max_schemas_per_subject)
+        self._by_key = Cache(config.max_schemas_per_subject)
         latest_seconds = None if config.latest_cache_ttl_sec < 0 else float(config.latest_cache_ttl_sec)
-        self._latest = _Cache(config.latest_cache_size, latest_seconds)
+        self._latest = Cache(config.latest_cache_size, latest_seconds)
 
     def close(self) -> None:
         """Close the connections."""
@@ -181,7 +182,9 @@ class RegistryClient:
                     return None
                 raise
             if not isinstance(answer, list):
-                raise DataError(f"The schema registry answered without the versions of the schema with id {schema_id}.")
+                raise ConnectError(
+                    f"The schema registry answered without the versions of the schema with id {schema_id}."
+                )
             versions = [each.get("version") for each in answer if _subject_of(each) == subject]
             return max((version for version in versions if isinstance(version, int)), default=None)
 
@@ -244,9 +247,10 @@ class RegistryClient:
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None, what: str) -> Any:
         """Send a request and return the JSON of the response. ``what`` completes "Cannot ..." in errors."""
+        asked = 0.0
         for attempt in range(self._config.max_retries + 1):
             if attempt:
-                self._wait(self._backoff.seconds(attempt))
+                self._wait(max(self._backoff.seconds(attempt), min(asked, self._backoff.longest)))
             failures: list[tuple[HttpUrl, HttpError]] = []
             for _ in self._urls:
                 url = self._urls[self._current]
@@ -263,9 +267,13 @@ class RegistryClient:
                     "schema.registry.ssl keys of the converter, and that schema.registry.url names the host as its "
                     "certificate does."
                 )
+            # One URL that is ready before the others is enough.
+            asked = min(error.pause or 0.0 if isinstance(error, BusyError) else 0.0 for _, error in failures)
             if not attempt and self._config.max_retries:
                 logger.warning("Cannot %s yet, the schema registry does not answer (%s)", what, _joined(failures))
-        raise RetriableError(f"Cannot {what}, the schema registry does not answer ({_joined(failures)}).")
+        raise RetriableError(
+            f"Cannot {what}, the schema registry does not answer ({_joined(failures)}).", asked or None
+        )
 
     def _ask(self, method: str, url: HttpUrl, path: str, body: Mapping[str, Any] | None, what: str) -> Any:
         headers = {"Accept": f"{_JSON}, application/json", "Content-Type": _JSON, **headers_for(self._config, url)}
@@ -279,7 +287,7 @@ class RegistryClient:
             raise ConnectError(f"Cannot {what}: {url.address} names no host. Check schema.registry.url.") from None
         status = response.status
         if status in RETRIED:
-            raise NoAnswerError("", f"HTTP status {status}")
+            raise BusyError(status, retry_after(response.headers, time.time()))
         if status in _REFUSED:
             raise ConnectError(
                 f"Cannot {what}: the schema registry at {url.address} refuses the client (HTTP status {status}). Check "
@@ -297,7 +305,7 @@ class _NoSuchPathError(ConnectError):
 def _parsed(content: bytes, what: str, url: HttpUrl) -> Any:
     try:
         return json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConnectError(
             f"Cannot {what}: the answer of {url.address} is not JSON, so it is not a schema registry; check "
             "schema.registry.url."

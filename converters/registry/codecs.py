@@ -16,7 +16,7 @@ from converters.registry.client import RegistryClient, RegistryError
 from converters.registry.config import RegistryConfig, SubjectNameStrategy, subject_name_strategy
 from converters.registry.schema import RegisteredSchema, SchemaReference
 
-__all__ = ["ArrowDecoder", "Codecs", "Decode", "Encode", "Reader", "SchemaFormat", "Written"]
+__all__ = ["ArrowDecoder", "Codecs", "Decode", "Encode", "Reader", "SchemaFormat", "Written", "remembering"]
 
 Encode: TypeAlias = Callable[[Sequence[Any]], list[bytes]]
 """Encodes values as messages, headers included. Raises :class:`~connect.errors.DataError` for the first invalid one."""
@@ -25,6 +25,37 @@ Decode: TypeAlias = Callable[[Sequence[bytes]], list[Any]]
 """Decodes messages with the same header. Raises :class:`~connect.errors.DataError` for the first invalid one."""
 
 P = TypeVar("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why a schema cannot be used."""
+
+    text: str
+
+
+def remembering(size: int, make: Callable[..., T]) -> Callable[..., T]:
+    """Return a function that remembers what ``make`` has returned for the most recent arguments.
+
+    It also remembers which schemas cannot be used: to find that out may take seconds, and there may be many messages of
+    such a schema. Other errors may pass, and are not remembered.
+    """
+
+    @lru_cache(size)
+    def outcome(*arguments: Any) -> T | _Refusal:
+        try:
+            return make(*arguments)
+        except SchemaError as error:
+            return _Refusal(str(error))
+
+    def remembered(*arguments: Any) -> T:
+        made: T | _Refusal = outcome(*arguments)
+        if isinstance(made, _Refusal):
+            raise SchemaError(made.text)
+        return made
+
+    return remembered
 
 
 class ArrowDecoder(Protocol):
@@ -103,6 +134,8 @@ class SchemaFormat(ABC, Generic[P]):
         """Return the start of a message by which its reader is chosen."""
         return message[: frame_size(message)]
 
+    first_type: ClassVar[bytes] = b""
+    """What in the header names the first type of a schema, where a schema has several."""
     follows_latest: ClassVar[bool] = False
     """Whether :meth:`following` makes a difference."""
 
@@ -119,15 +152,20 @@ class Codecs(Generic[P]):
         self._is_key = is_key
         name = config.key_subject_name_strategy if is_key else config.value_subject_name_strategy
         self._strategy = subject_name_strategy(name) or SubjectNameStrategy.TOPIC_NAME
-        self._written = lru_cache(size)(form.written)
-        self._parsed = lru_cache(size)(self._new_parsed)
+        self._written: Callable[[Schema | None], Written[P]] = remembering(size, form.written)
+        self._parsed: Callable[[RegisteredSchema], P] = remembering(size, self._new_parsed)
         self._writers = lru_cache(size)(self._new_writer)
-        self._readers = lru_cache(size)(self._new_reader)
+        self._readers: Callable[..., Reader] = remembering(size, self._new_reader)
 
     @property
     def names_guids(self) -> bool:
         """Whether messages name their schemas by GUIDs."""
         return self._config.writes_id_in_header(is_key=self._is_key)
+
+    @property
+    def _is_fixed(self) -> bool:
+        """Whether the schema that is written is given."""
+        return self._config.use_schema_id >= 0 or self._config.use_schema_guid is not None
 
     @property
     def may_change(self) -> bool:
@@ -142,14 +180,15 @@ class Codecs(Generic[P]):
 
     def _latest(self, topic: str, schema: Schema | None) -> RegisteredSchema | None:
         config = self._config
-        if config.auto_register_schemas or config.use_schema_id >= 0 or not config.use_latest_version:
+        if config.auto_register_schemas or self._is_fixed or not config.use_latest_version:
             return None
         return self._registry.latest(self._subject(topic, self._written(schema).parsed))
 
     def _new_writer(self, topic: str, schema: Schema | None, latest: RegisteredSchema | None) -> Encode:
         config, form = self._config, self.form
-        if not config.auto_register_schemas and config.use_schema_id >= 0:
-            target = self._registry.by_id(config.use_schema_id, self._known_subject(topic))
+        if not config.auto_register_schemas and self._is_fixed:
+            guid = None if config.use_schema_guid is None else UUID(config.use_schema_guid)
+            target = self._named(topic, guid if config.use_schema_id < 0 and guid is not None else config.use_schema_id)
             return self._writer_in(schema, target, strict=config.id_compatibility_strict)
         if latest is not None:
             return self._writer_in(schema, latest, strict=config.latest_compatibility_strict)
@@ -178,13 +217,18 @@ class Codecs(Generic[P]):
             try:
                 self.form.check_readable(written, parsed)
             except SchemaError as error:
-                key = "id" if self._config.use_schema_id >= 0 else "latest"
+                key = "id" if self._is_fixed else "latest"
                 raise SchemaError(
                     f"Incompatible schema {written.text}: the schema with id {target.id}, in which values should be "
                     f"written, cannot read it. {error} Set {key}.compatibility.strict=false to disable this check."
                 ) from error
         encode = self.form.encoder(schema, written, parsed, target.id, strict=strict)
         if not self.names_guids:
+            if not target.id:
+                raise ConnectError(
+                    f"The schema registry tells no id of the schema with GUID {target.guid}: name it in a header "
+                    "(schema.id.serializer), or set use.schema.id instead of use.schema.guid."
+                )
             return encode
         if target.guid is None:
             raise ConnectError(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 from connect.config import (
     HIDDEN,
@@ -27,6 +28,7 @@ from connect.errors import ConfigError, DataError
 from connect.hosts import HostsConfig
 from connect.internals.tls.client import TLS_NAMES
 from connect.kits.http.settings import TlsConfig
+from connect.kits.schema_frame import guid_frame, header
 from converters.universal import ConverterConfig
 
 __all__ = ["RegistryConfig", "SubjectNameStrategy", "subject_name_strategy"]
@@ -47,7 +49,8 @@ _ID_PACKAGE: Final = "io.confluent.kafka.serializers.schema.id"
 _HEADER_SERIALIZER: Final = "HeaderSchemaIdSerializer"
 _ID_SERIALIZERS: Final = ("PrefixSchemaIdSerializer", _HEADER_SERIALIZER)
 _DUAL_DESERIALIZER: Final = "DualSchemaIdDeserializer"
-_ID_DESERIALIZERS: Final = (_DUAL_DESERIALIZER, "PrefixSchemaIdDeserializer")
+_CONFIG_DESERIALIZER: Final = "ConfigSchemaIdDeserializer"
+_ID_DESERIALIZERS: Final = (_DUAL_DESERIALIZER, "PrefixSchemaIdDeserializer", _CONFIG_DESERIALIZER)
 
 
 class SubjectNameStrategy(StrEnum):
@@ -116,9 +119,17 @@ def _id_serializer(key: str, value: str) -> None:
     _check_class(key, value, _ID_SERIALIZERS)
 
 
-@validator("DualSchemaIdDeserializer, PrefixSchemaIdDeserializer or the Java class of one")
+@validator("DualSchemaIdDeserializer, PrefixSchemaIdDeserializer, ConfigSchemaIdDeserializer or the Java class of one")
 def _id_deserializer(key: str, value: str) -> None:
     _check_class(key, value, _ID_DESERIALIZERS)
+
+
+@validator("GUID such as 3f8a7c5e-0d4b-4a9e-9f0a-6b1c2d3e4f50")
+def _guid(key: str, value: str) -> None:
+    try:
+        UUID(value)
+    except ValueError as error:
+        raise invalid_value(key, value, "it is no GUID") from error
 
 
 def _check_class(key: str, value: str, choices: tuple[str, ...]) -> None:
@@ -186,10 +197,17 @@ class RegistryConfig(ConverterConfig, _TlsConfig, HostsConfig):
         importance=LOW,
         doc="The id of the schema in which values are written; -1 for none. Set auto.register.schemas=false too.",
     )
+    use_schema_guid: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=_guid,
+        doc="The GUID of the schema in which values are written, as with use.schema.id, which takes precedence.",
+    )
     id_compatibility_strict: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether the schema of use.schema.id must be able to read values written in the value's own schema.",
+        doc="Whether the schema of use.schema.id or use.schema.guid must be able to read values written in the value's "
+        "own schema.",
     )
     key_subject_name_strategy: str = option(
         default=SubjectNameStrategy.TOPIC_NAME.value,
@@ -223,14 +241,16 @@ class RegistryConfig(ConverterConfig, _TlsConfig, HostsConfig):
         importance=LOW,
         validator=_id_deserializer,
         doc="Where keys that are read name their schema: DualSchemaIdDeserializer (in the header __key_schema_id if it "
-        "is there, otherwise before the data) or PrefixSchemaIdDeserializer (always before the data).",
+        "is there, otherwise before the data), PrefixSchemaIdDeserializer (always before the data) or "
+        "ConfigSchemaIdDeserializer (nowhere: it is that of use.schema.id or use.schema.guid).",
     )
     value_schema_id_deserializer: str = option(
         default=_ID_DESERIALIZERS[0],
         importance=LOW,
         validator=_id_deserializer,
         doc="Where values that are read name their schema: DualSchemaIdDeserializer (in the header __value_schema_id "
-        "if it is there, otherwise before the data) or PrefixSchemaIdDeserializer (always before the data).",
+        "if it is there, otherwise before the data), PrefixSchemaIdDeserializer (always before the data) or "
+        "ConfigSchemaIdDeserializer (nowhere: it is that of use.schema.id or use.schema.guid).",
     )
     basic_auth_credentials_source: str = option(
         default="URL",
@@ -321,6 +341,10 @@ class RegistryConfig(ConverterConfig, _TlsConfig, HostsConfig):
         except ConfigError as error:
             yield error
         yield from self._missing()
+        for side in ("key", "value"):
+            given = getattr(self, f"{side}_schema_id_deserializer")
+            if given.endswith(_CONFIG_DESERIALIZER) and self.use_schema_id < 0 and self.use_schema_guid is None:
+                yield ConfigError(f"{side}.schema.id.deserializer", given, "it needs use.schema.id or use.schema.guid")
 
     def _missing(self) -> Iterable[ConfigError]:
         if self.basic_auth_credentials_source == "USER_INFO" and ":" not in self.user_info:
@@ -346,6 +370,13 @@ class RegistryConfig(ConverterConfig, _TlsConfig, HostsConfig):
         """Return whether keys or values may name their schema in a header."""
         name = self.key_schema_id_deserializer if is_key else self.value_schema_id_deserializer
         return name.rpartition(".")[2] == _DUAL_DESERIALIZER
+
+    def configured_frame(self, *, is_key: bool) -> bytes:
+        """Return what stands in place of the beginning of keys or values that do not name their schema themselves."""
+        name = self.key_schema_id_deserializer if is_key else self.value_schema_id_deserializer
+        if name.rpartition(".")[2] != _CONFIG_DESERIALIZER:
+            return b""
+        return guid_frame(self.use_schema_guid) if self.use_schema_guid is not None else header(self.use_schema_id)
 
     @property
     def urls(self) -> tuple[HttpUrl, ...]:

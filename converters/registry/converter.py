@@ -189,8 +189,30 @@ class RegistryConverter(MessageConverter[R], Generic[R]):
         codecs: Codecs[Any] = Codecs(form, config, self._registry, cached, is_key=is_key)
         super().__init__(config, codecs, is_key=is_key)
         name = _KEY_HEADER if is_key else _VALUE_HEADER
-        self.reads_frame_from = name if config.reads_id_in_header(is_key=is_key) else None
+        self.reads_frame_from = {name: b""} if config.reads_id_in_header(is_key=is_key) else {}
         self.writes_frame_to = name if config.writes_id_in_header(is_key=is_key) else None
+
+        given = config.configured_frame(is_key=is_key)
+        self._given = given + form.first_type if given else b""
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """Return the schema and the value of a message; errors as of all converters with schemas elsewhere."""
+        return super().to_connect(topic, None if data is None else self._given + data)
+
+    def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
+        """Return the values of many messages, starting a new column where the schema changes."""
+        given = self._given
+        return super().to_connect_column(
+            topic, [None if item is None else given + item for item in data] if given else data
+        )
+
+    def to_connect_arrow(self, topic: str, data: Any) -> Sequence[Column]:
+        """Return the values of an Arrow array of messages, decoded straight into Arrow."""
+        if self._given:
+            from pyarrow import compute  # noqa: PLC0415 - pyarrow is loaded only where columns are read
+
+            data = compute.binary_join_element_wise(self._given, data, b"")
+        return super().to_connect_arrow(topic, data)
 
     def frame_size(self, data: bytes) -> int:
         """Return the size of what names the schema of a message."""

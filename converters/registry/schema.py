@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from connect.errors import DataError
+from connect.errors import ConnectError
 
 __all__ = ["RegisteredSchema", "SchemaReference", "registered_schema", "request_body", "whole_member"]
 
@@ -48,17 +48,19 @@ def request_body(text: str, kind: str, references: tuple[SchemaReference, ...]) 
 
 
 def registered_schema(answer: Any) -> RegisteredSchema:
-    """Return the schema in the JSON of a response. Raises :class:`~connect.errors.DataError` if it contains none."""
+    """Return the schema in the JSON of a response. Raises :class:`~connect.errors.ConnectError` if it contains none."""
     text = answer.get("schema") if isinstance(answer, dict) else None
     if not isinstance(text, str):
-        raise DataError("The schema registry answered without a schema.")
+        raise ConnectError("The schema registry answered without a schema.")
     try:
         references = tuple(
             SchemaReference(str(each["name"]), str(each["subject"]), int(each["version"]))
             for each in answer.get("references") or ()
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DataError("The schema registry answered with references that lack a name, subject or version.") from error
+        raise ConnectError(
+            "The schema registry answered with references that lack a name, subject or version."
+        ) from error
     version = answer.get("version")
     kind = str(answer.get("schemaType") or "AVRO")
     guid = answer.get("guid")
@@ -75,9 +77,9 @@ def registered_schema(answer: Any) -> RegisteredSchema:
 def whole_member(answer: Any, member: str) -> int:
     """Return an integer in the JSON of a response.
 
-    Raises :class:`~connect.errors.DataError` if it is missing or exceeds 32 bits.
+    Raises :class:`~connect.errors.ConnectError` if it is missing or exceeds 32 bits.
     """
     number = answer.get(member) if isinstance(answer, dict) else None
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**31:
-        raise DataError(f"The schema registry answered without the {member} of the schema.")
+        raise ConnectError(f"The schema registry answered without the {member} of the schema.")
     return number

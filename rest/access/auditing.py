@@ -25,7 +25,7 @@ __all__ = ["Auditing", "mark_relayed", "note_changes", "note_connectors"]
 
 logger = logging.getLogger(__name__)
 _HARMLESS: Final = ("GET", "HEAD", "OPTIONS")
-_VALIDATE: Final = "/connector-plugins/{plugin}/config/validate"
+_ASKING: Final = ("/connector-plugins/{plugin}/config/validate", "/connector-plugins/{plugin}/config/choices")
 _REFUSALS: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 _WITH_CONFIG: Final = (InBody(Right.EDIT), Right.DELETE)
 _WITH_REQUEST: Final = (Right.OFFSETS, Right.REPLAY, Right.REPAIR, Right.ADMIN, Right.PREVIEW)
@@ -140,7 +140,7 @@ def mark_relayed() -> None:
 
 
 def _is_change() -> bool:
-    return request.method not in _HARMLESS and path_of_rule() != _VALIDATE and not _is_of_workers()
+    return request.method not in _HARMLESS and path_of_rule() not in _ASKING and not _is_of_workers()
 
 
 def _is_of_workers() -> bool:

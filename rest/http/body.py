@@ -18,6 +18,7 @@ __all__ = [
     "bare_config",
     "check_accept",
     "check_content_type",
+    "check_members",
     "config_of",
     "flag",
     "json_body",
@@ -66,9 +67,15 @@ def json_object(known: frozenset[str] | None = None, *, numbers_as_text: bool = 
     body = json_body(numbers_as_text=numbers_as_text)
     if not isinstance(body, dict):
         raise BadRequestError(f"The body of the request must be a JSON object, not {_kind(body)}.")
-    if known is not None and (unknown := body.keys() - known):
-        raise BadRequestError(f'Unrecognized field "{min(unknown)}". The known fields are {", ".join(sorted(known))}.')
+    if known is not None:
+        check_members(body, known)
     return body
+
+
+def check_members(body: Mapping[str, Any], known: frozenset[str]) -> None:
+    """Refuse an object with members other than those in ``known``."""
+    if unknown := body.keys() - known:
+        raise BadRequestError(f'Unrecognized field "{min(unknown)}". The known fields are {", ".join(sorted(known))}.')
 
 
 def config_of(document: object) -> dict[str, str | None]:

@@ -12,7 +12,7 @@ from flask import Blueprint, Response, jsonify
 from rest.access.caller import caller
 from rest.http.timeouts import Patience
 from worker.herder.herder import Herder
-from worker.metrics.processes import processes_document
+from worker.metrics.processes import processes_document, use_of, with_jvms
 
 __all__ = ["cluster", "visible_cluster"]
 
@@ -42,7 +42,9 @@ def visible_cluster(herder: Herder, patience: Patience) -> dict[str, Any]:
     """Return what this worker knows of the cluster, limited to the connectors that the caller may see."""
     view = patience.wait(herder.cluster.view())
     snapshot = herder.snapshot
-    processes = processes_document({} if snapshot is None else snapshot.lives.processes())
+    lives = None if snapshot is None else snapshot.lives
+    jvms = {} if lives is None else lives.jvms
+    processes = processes_document({} if lives is None else lives.processes(), with_jvms(use_of, jvms))
     named = {item["connector"] for item in processes} - {None}
     seen = set(caller().visible(named | {name for worker in view["workers"] for name in _names(worker)}))
     return {

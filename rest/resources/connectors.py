@@ -10,7 +10,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from connect.errors import NotFoundError
 from rest.access.caller import caller
-from rest.http.body import bare_config, config_of, flag, json_object
+from rest.http.body import bare_config, check_members, config_of, flag, json_object
 from rest.http.headers import expected_revision, revision_tag
 from rest.http.paths import escaped
 from rest.http.timeouts import Patience
@@ -42,11 +42,7 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
 
     @blueprint.post("")
     def create() -> tuple[Response, int, dict[str, str]]:
-        body = json_object(_FIELDS, numbers_as_text=True)
-        if "config" not in body:
-            raise BadRequestError(
-                "The request has no config. Send the connector's configuration in a member of this name."
-            )
+        body = _new_connector()
         config = config_of(body["config"])
         name = _name(body, config)
         target = initial_target(body.get("initial_state"))
@@ -164,6 +160,20 @@ def _expanded(found: Mapping[str, Any], views: Sequence[str]) -> dict[str, Any]:
     """Return the requested views of a connector, with the part of its configuration that the caller may see."""
     shown = {view: found[view] for view in _VIEWS if view in views and view in found}
     return {**shown, "info": caller().shown_info(shown["info"])} if "info" in shown else shown
+
+
+def _new_connector() -> dict[str, Any]:
+    """Return the body of a request that creates a connector."""
+    body = json_object(numbers_as_text=True)
+    if "connector.class" in body:
+        raise BadRequestError(
+            'Unrecognized field "connector.class". This request takes {"name": ..., "config": {...}}: move the '
+            "configuration into config, or send it as it is with PUT /connectors/NAME/config."
+        )
+    check_members(body, _FIELDS)
+    if "config" not in body:
+        raise BadRequestError("The request has no config. Send the connector's configuration in a member of this name.")
+    return body
 
 
 def _name(body: dict[str, Any], config: dict[str, str | None]) -> str:

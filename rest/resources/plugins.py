@@ -11,6 +11,8 @@ from connect.internals.plugins import PluginKind, PluginRegistry
 from rest.access.caller import caller
 from rest.http.body import bare_config
 from rest.http.timeouts import Patience
+from worker.errors import BadRequestError
+from worker.herder.connectors.writes import GivenConfig
 from worker.herder.plugins import Plugins
 from worker.security.permissions import Right
 
@@ -39,17 +41,35 @@ def plugins(plugins: Plugins, patience: Patience) -> Blueprint:
 
     @blueprint.put("/<name:plugin>/config/validate")
     def validate(plugin: str) -> Response:
-        config = bare_config()
-        connector = request.args.get("connector")
-        if connector is None:
-            caller().require_edit((config.get("name") or "").strip() or None, config)
-        else:
-            caller().require(Right.CONFIGS, connector)
-            caller().require_patch(connector, config)
-        connect = request.args.get("connect", "false").lower() == "true"
-        return jsonify(patience.wait(plugins.validate(plugin, config, connector, connect=connect)))
+        config, connector = _asked()
+        connect, choices = _flag("connect"), _flag("choices")
+        return jsonify(patience.wait(plugins.validate(plugin, config, connector, connect=connect, choices=choices)))
+
+    @blueprint.put("/<name:plugin>/config/choices")
+    def choices(plugin: str) -> Response:
+        config, connector = _asked()
+        key = request.args.get("key")
+        if not key:
+            raise BadRequestError("The query has no key: add ?key=KEY, one of choices in the answer of a validation.")
+        return jsonify(patience.wait(plugins.choices(plugin, config, key, connector)))
 
     return blueprint
+
+
+def _asked() -> tuple[GivenConfig, str | None]:
+    """Return the configuration in the body and, if it is a patch, the connector whose; the caller may edit it."""
+    config = bare_config()
+    connector = request.args.get("connector")
+    if connector is None:
+        caller().require_edit((config.get("name") or "").strip() or None, config)
+    else:
+        caller().require(Right.CONFIGS, connector)
+        caller().require_patch(connector, config)
+    return config, connector
+
+
+def _flag(name: str) -> bool:
+    return request.args.get(name, "false").lower() == "true"
 
 
 def _listed(registry: PluginRegistry, *, only_connectors: bool) -> Iterator[dict[str, Any]]:

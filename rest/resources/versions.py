@@ -18,7 +18,7 @@ from worker.herder.connectors.versions import ConfigHistory, Versions
 from worker.security.permissions import Right
 from worker.stores.versions.version import Version
 
-__all__ = ["history_document", "restoring", "versions"]
+__all__ = ["history_document", "restoring", "shown_time", "versions"]
 
 Document: TypeAlias = dict[str, Any]
 _MOST_DIGITS: Final = 10
@@ -74,11 +74,16 @@ def restoring(history: ConfigHistory, show: Callable[[Mapping[str, str]], Docume
     }
 
 
+def shown_time(seconds: float) -> str:
+    """Return a time, in seconds since 1970, as the REST API shows it."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def _version(before: Version | None, version: Version, show: Callable[[Mapping[str, str]], Document]) -> Document:
     seen = version.seen
     return {
         "version": version.number,
-        "at": datetime.fromtimestamp(seen.at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "at": shown_time(seen.at / 1000),
         "author": seen.author,
         "config": None if seen.config is None else show(seen.config),
         "changes": _changes(None if before is None else before.seen.config, seen.config, show),

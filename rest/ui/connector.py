@@ -12,8 +12,9 @@ from connect.internals.plugins import PluginEntry, PluginKind
 from rest.access.caller import caller
 from rest.access.stored_configs import StoredConfigs
 from rest.http.timeouts import Patience
+from rest.resources.timeline import timeline_document
 from rest.resources.versions import history_document, restoring
-from rest.ui.charts import charts_of
+from rest.ui.charts import SPANS, charts_of, graphs_of
 from rest.ui.formats import record_text
 from rest.ui.letters import Looked, LookedFor, excerpt, is_replayed, looked_through, short_error
 from rest.ui.measurements import measured_tables
@@ -27,6 +28,7 @@ from worker.herder.dead_letters import MOST_LISTED, read_after
 from worker.herder.herder import Herder
 from worker.herder.requests import Request
 from worker.metrics.history import added
+from worker.metrics.work import last_work
 from worker.recent_log import LoggedLines, RecentLog
 from worker.security.permissions import Right
 from worker.stores.versions.version import MOST_VERSIONS
@@ -34,9 +36,9 @@ from worker.stores.versions.version import MOST_VERSIONS
 __all__ = ["ConnectorPages"]
 
 _MOST_STRETCHES: Final = 3
-_STEP: Final = 2
-_CHART: Final = (480, 60)
+_SPAN: Final = 300
 _LINES: Final = 500
+_MOST_EVENTS: Final = 12
 _LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF")
 _ROOT: Final = "root"
 
@@ -82,8 +84,10 @@ class ConnectorPages:
 
     def _status(self, name: str) -> Response:
         topics, no_topics = self._tried(self._herder.connectors.topics(name))
-        history, _ = self._tried(self._herder.histories.gathered(name, _STEP))
-        charts = charts_of(added([history[0].part(_STEP), *history[1]]), *_CHART) if history else {}
+        span = _span(request.args.get("last", ""))
+        step = SPANS[span][1]
+        history, _ = self._tried(self._herder.histories.gathered(name, step, span))
+        part = added([history[0].part(step), *history[1]]) if history else None
         head = self._head(name)
         return self.shown(
             name,
@@ -92,9 +96,15 @@ class ConnectorPages:
             head=head,
             reasons=reasons_of(head["status"]),
             most_reasons=MOST_REASONS,
+            events=timeline_document(name, self._herder.timelines, self._herder.versions, self._patience)["events"],
+            most_events=_MOST_EVENTS,
+            last_work=last_work(head["status"]["tasks"] if head["status"] else ()),
             topics=topics,
             no_topics=no_topics,
-            charts=charts.get(name),
+            charts=charts_of(part).get(name) if part else None,
+            graphs=graphs_of(part, name, span, step) if part else [],
+            span=span,
+            spans=SPANS,
         )
 
     def _offsets(self, name: str) -> Response:
@@ -243,6 +253,11 @@ class ConnectorPages:
             return self._herder.plugins.registry().find(PluginKind.CONNECTOR, name)
         except PluginError:
             return None
+
+
+def _span(asked: str) -> int:
+    """Return how far back the graphs go; an unknown span is the shortest."""
+    return next((span for span in SPANS if str(span) == asked), _SPAN)
 
 
 def _workers(status: Mapping[str, Any] | None, own: str) -> list[str]:

@@ -21,10 +21,10 @@ from rest.access.caller import caller
 from rest.access.sign_in import session_secret
 from rest.http.errors import status_of
 from rest.http.paths import escaped
-from rest.traces import cause_of
 from rest.ui import formats
 from worker.herder.cluster.standing import Trouble
 from worker.security.permissions import Right
+from worker.traces import cause_of
 
 __all__ = ["NAME", "Asset", "Assets", "Site", "page_blueprint", "shown"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rest.traces import messages_of
 from rest.ui.summaries import Trouble
+from worker.traces import messages_of
 
 __all__ = ["MOST_REASONS", "Reason", "reasons_of"]
 

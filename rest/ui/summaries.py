@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from rest.traces import messages_of
+from worker.metrics.work import Work, work_of
+from worker.traces import messages_of
 
 __all__ = ["NOT_COMMITTED", "ConnectorSummary", "Trouble", "counted", "summaries"]
 
@@ -84,6 +85,8 @@ class ConnectorSummary:
     lag_was: float | None = None
     lag_at: str = ""
     skipped: Mapping[str, Any] | None = None
+    work: Work | None = None
+    """How much of its work is done, while the whole is known and something is left."""
 
     @property
     def task_count(self) -> int:
@@ -136,6 +139,7 @@ def _connector(name: str, status: Mapping[str, Any] | None, info: Mapping[str, A
         NOT_COMMITTED if any(task.get("metrics", {}).get(_UNCOMMITTED) for task in tasks) else "",
         *_last_lag(tasks),
         status.get("skipped"),
+        work_of([task.get("metrics", {}) for task in tasks]),
     )
 
 

@@ -13,6 +13,7 @@ from rest.ui.connector import ConnectorPages
 from rest.ui.overview import cluster_page, flows_page, overview
 from rest.ui.page import Site, page_blueprint
 from rest.ui.plugins import plugin_pages
+from rest.ui.topology import topology_page
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
 
@@ -35,6 +36,7 @@ def web_page(
     overview(blueprint, herder.connectors, herder.histories, patience)
     ConnectorPages(site, herder, StoredConfigs(herder), recent, patience, hide).put_on(blueprint)
     flows_page(blueprint, herder.connectors, patience)
+    topology_page(blueprint, herder.connectors, patience)
     cluster_page(blueprint, herder, patience)
     plugin_pages(blueprint, herder.plugins, patience)
     return blueprint

@@ -72,6 +72,8 @@ DOORS: Final = {
         "rest",
     ],
     "paramiko": ["connect/kits/files/systems/sftp.py"],
+    "smbclient": ["connect/kits/files/systems/smb.py"],
+    "smbprotocol": ["connect/kits/files/systems/smb.py"],
     "prometheus_client": ["worker", "rest"],
     "numpy": ["connect/kits/avro", "connect/kits/columns", "connectors/spark", "converters/protobuf"],
     "paho": ["connectors/mqtt"],

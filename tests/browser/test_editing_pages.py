@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -307,6 +309,62 @@ def test_a_connection_is_tested(open_page: Callable[..., Page], edited: str, tmp
     page.get_by_role("button", name="Test connection").click()
     page.locator("#connection p").wait_for()
     assert SECRET not in page.content()
+
+
+def test_tables_are_chosen_among_those_of_the_database(
+    open_page: Callable[..., Page], tmp_path: Path, violations: Callable[..., list[tuple[str, str]]]
+) -> None:
+    database = tmp_path / "shop.db"
+    with closing(sqlite3.connect(database)) as made:
+        for table in ("orders", "customers", "payments"):
+            made.execute(f"create table {table} (id integer primary key)")
+    page = open_page("new/JdbcSource")
+    page.locator(".field").first.wait_for()
+    dialog, tables = page.get_by_role("dialog"), page.locator('[data-field="table.whitelist"] input')
+    page.locator("#search").fill("table.whitelist")
+    page.get_by_role("button", name="Choose tables for table.whitelist").click()
+    dialog.get_by_text("Enter a valid connection.url first").wait_for()
+    dialog.get_by_role("button", name="Cancel").click()
+    page.locator("#search").fill("")
+    page.locator('[data-field="connection.url"] input').fill(f"jdbc:sqlite:{database}")
+    page.locator("#search").fill("table.whitelist")
+    tables.fill("gone")
+    page.get_by_role("button", name="Choose tables for table.whitelist").click()
+    dialog.get_by_text("1 of 4 chosen.").wait_for()
+    assert violations(page) == []
+    dialog.get_by_label("Search").fill("pay")
+    dialog.get_by_text("1 found").wait_for()
+    assert dialog.locator("li").all_inner_texts() == ["payments"]
+    dialog.get_by_label("payments").check()
+    dialog.get_by_label("Search").fill("")
+    dialog.get_by_label("orders").check()
+    dialog.get_by_label("gone (not a name that the system has)").uncheck()
+    dialog.get_by_role("button", name="Use these").click()
+    assert tables.input_value() == "orders,payments"
+    assert '"table.whitelist": "orders,payments"' in page.get_by_label("The configuration as text").input_value()
+    page.locator("#search").fill("incrementing.column.name")
+    page.get_by_role("button", name="Choose columns for incrementing.column.name").click()
+    dialog.get_by_label("id").check()
+    dialog.get_by_role("button", name="Use this").click()
+    assert page.locator('[data-field="incrementing.column.name"] input').input_value() == "id"
+
+
+def test_a_system_that_is_slow_to_answer_does_not_block_the_form(open_page: Callable[..., Page]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        page = open_page("new/JdbcSource")
+        page.locator(".field").first.wait_for()
+        page.locator('[data-field="connection.url"] input').fill(
+            f"jdbc:postgresql://127.0.0.1:{silent.getsockname()[1]}/shop"
+        )
+        page.locator("#search").fill("table.whitelist")
+        page.get_by_role("button", name="Choose tables for table.whitelist").click()
+        page.get_by_role("dialog").get_by_text("Asking the system of the connector").wait_for()
+        page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+        page.locator('[data-field="table.whitelist"] input').fill("typed")
+        page.locator("#search").fill("batch.max.rows")
+        page.locator('[data-field="batch.max.rows"] input').fill("many")
+        page.locator('[data-field="batch.max.rows"] .error').wait_for()
+        assert '"table.whitelist": "typed"' in page.get_by_label("The configuration as text").input_value()
 
 
 def test_a_class_is_found_by_its_java_name(open_page: Callable[..., Page]) -> None:

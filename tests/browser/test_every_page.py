@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 OF_COLOURS = ("color-contrast", "link-in-text-block")
 """The rules of axe-core that other colours can break."""
 
+BESIDE_THE_SCREEN = """() => [...document.querySelectorAll(".scroll:has(> table.list)")]
+  .filter(each => each.scrollWidth > each.clientWidth).map(each => each.getAttribute("aria-label"))"""
+
 SCRIPT = "connectors/%3Cscript%3Ealert(1)%3C%2Fscript%3E"
 PAGES = {
     "": "Connectors",
@@ -40,6 +43,7 @@ PAGES = {
     "sign-in": "Sign in",
     "new": "New connector",
     "new/FileStreamSink": "New FileStreamSinkConnector",
+    "topology": "Topology",
     "plugins": "Plugins",
     "plugins/connectors.jdbc.JdbcSinkConnector/config": "JdbcSinkConnector",
     "cluster": "Cluster",
@@ -60,6 +64,7 @@ def test_a_page_is_usable_and_silent(
     page.set_viewport_size({"width": 320, "height": 640})
     wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wider <= 0, "nothing makes people scroll sideways"
+    assert page.evaluate(BESIDE_THE_SCREEN) == [], "nor does a table whose rows are cards there"
     assert SECRET not in page.content()
     assert page.title().endswith(" · Sluice")
     assert watched.said == []

@@ -49,6 +49,20 @@ def state(worker: PageWorker, name: str) -> str:
     return str(worker.client.get(worker.client.connector_path(name, "status"))["connector"]["state"])
 
 
+def test_progress_is_shown_where_the_whole_is_known(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
+    made("under-way", **{"test.rows": "25 of 1000", "tasks.max": "2"})
+    made("without-end")
+    page = open_page()
+    bar = page.get_by_role("progressbar", name="Progress of under-way")
+    bar.wait_for()
+    assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("1950", "2000")
+    assert page.locator('tr[data-key="under-way"]').get_by_text("97 % of 2,000 rows").is_visible()
+    assert page.locator('tr[data-key="without-end"] progress').count() == 0
+    page = open_page("connectors/under-way")
+    page.get_by_role("progressbar", name="Progress").wait_for()
+    assert page.locator("dl.facts").first.get_by_text("97 % of 2,000 rows").is_visible()
+
+
 def test_what_failed_comes_first_and_counters_filter(open_page: Callable[..., Page]) -> None:
     page = open_page()
     assert page.locator("tbody tr").first.get_attribute("data-key") == "<script>alert(1)</script>"
@@ -390,3 +404,68 @@ def test_dead_letters_are_counted_by_error_searched_and_paged(
     page.get_by_role("link", name="Dead letters from here on").click()
     page.wait_for_url("**after=0%3A1498")
     assert rows.first.get_attribute("data-offset") == "1499"
+
+
+def test_a_timeline_tells_what_has_happened_and_a_dialog_what_became_of_an_action(
+    open_page: Callable[..., Page], made: Callable[..., str], violations: Callable[..., list[tuple[str, str]]]
+) -> None:
+    made("followed", **{"test.skips": "3"})
+    page = open_page("connectors/followed")
+    events = page.locator(".timeline li")
+    events.filter(has_text="lost records").get_by_text("the data is not valid <b>JSON</b>").wait_for()
+    events.filter(has_text="Created").wait_for()
+    assert page.locator(".timeline time").last.inner_text().split()[-1] in ("now", "ago")
+    page.get_by_role("button", name="Pause").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Pause").click()
+    dialog.get_by_text("The connector is paused; tasks: 1 paused.").wait_for()
+    dialog.get_by_role("button", name="Close").click()
+    events.filter(has_text="Task 0 paused").wait_for()
+    page.get_by_role("button", name="Restart connector and tasks").click()
+    dialog.get_by_role("button", name="Restart").click()
+    dialog.get_by_text("The connector is paused").wait_for()
+    dialog.get_by_role("button", name="Close").click()
+    assert violations(page) == []
+
+
+def test_a_graph_says_its_value_under_the_pointer(open_page: Callable[..., Page]) -> None:
+    page = open_page("connectors/orders-sink")
+    rate = page.locator('.graph[data-unit="records/s"]')
+    rate.locator(".axis").get_by_text("5,000").wait_for()
+    chart = rate.locator("svg")
+    box = chart.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2)
+    rate.locator(".at").get_by_text("2,469 records/s at").wait_for()
+    page.mouse.move(0, 0)
+    assert rate.locator(".at").inner_text() == ""
+    chart.focus()
+    chart.press("ArrowLeft")
+    rate.locator(".at").get_by_text("records/s at").wait_for()
+    page.get_by_role("link", name="24 hours").click()
+    page.wait_for_url("**last=86400")
+    page.get_by_role("heading", name="The last 24 hours").wait_for()
+
+
+def test_the_topology_leads_from_sources_over_topics_to_sinks(
+    open_page: Callable[..., Page],
+    worker: PageWorker,
+    made: Callable[..., str],
+    violations: Callable[..., list[tuple[str, str]]],
+) -> None:
+    made("drawn-sink", topics="orders,drawn-topic")
+    page = open_page("topology")
+    page.locator("svg.topology text", has_text="drawn-topic").wait_for()
+    page.get_by_label("Search").fill("drawn")
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**q=drawn")
+    assert page.locator("svg.topology > path.line").count() == 3, "with the other sinks of the same topics"
+    page.get_by_text("As a table").click()
+    assert page.locator("tbody tr").filter(has_text="drawn-topic").inner_text().split() == [
+        "drawn-sink",
+        "reads",
+        "drawn-topic",
+    ]
+    assert violations(page) == []
+    page.locator("svg.topology text", has_text="drawn-sink").click()
+    page.wait_for_url("**/ui/connectors/drawn-sink")

@@ -14,6 +14,9 @@ import pytest
 
 from equipment.waiting import wait_until
 from equipment.workers.page_worker import PageWorker
+from rest.app import create_clusters_app
+from rest.server.server import RestServer
+from rest.ui.clusters import ClusterPages, Clusters
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, ViewportSize
@@ -74,6 +77,7 @@ def shop() -> Iterator[PageWorker]:
     ("name", "path", "viewport", "waits_for"),
     [
         ("connectors", "", DESKTOP, "text=Cannot write to /data/invoices.txt"),
+        ("running", "connectors/customers-to-search", DESKTOP, ".graph"),
         ("state", "connectors/invoices-to-files", DESKTOP, "text=Why tasks 0 and 1 failed"),
         ("dead-letters", "connectors/orders-archive/dlq", DESKTOP, "text=is missing"),
         ("new-connector", "new/FileStreamSink", DESKTOP, ".field"),
@@ -83,14 +87,34 @@ def shop() -> Iterator[PageWorker]:
 def test_a_page_is_as_in_its_picture(
     browser: Browser, shop: PageWorker, tmp_path: Path, name: str, path: str, viewport: ViewportSize, waits_for: str
 ) -> None:
+    take_picture(browser, f"{shop.url}/ui/{path}".rstrip("/"), tmp_path, name, viewport, waits_for)
+
+
+@pytest.mark.thorough
+def test_the_page_of_several_clusters_is_as_in_its_picture(browser: Browser, shop: PageWorker, tmp_path: Path) -> None:
+    stopped = {"connector.class": "FileStreamSink", "file": "/data/out", "topics": "test"}
+    lab = PageWorker(stopped={f"trial-{number}": stopped for number in range(1, 4)})
+    clusters = Clusters({"shop": shop.client, "lab": lab.client})
+    server = RestServer(["http://127.0.0.1:0"])
+    try:
+        server.answer_with(create_clusters_app(ClusterPages(clusters, "0.2.0", frozenset({"127.0.0.1"}))))
+        url = f"http://127.0.0.1:{server.port}/ui"
+        take_picture(browser, url, tmp_path, "clusters", DESKTOP, "text=trial-3")
+    finally:
+        server.close()
+        clusters.close()
+        lab.close()
+
+
+def take_picture(browser: Browser, url: str, folder: Path, name: str, viewport: ViewportSize, waits_for: str) -> None:
     context = browser.new_context(reduced_motion="reduce", viewport=viewport, color_scheme="light")
     try:
         page: Page = context.new_page()
-        page.goto(f"{shop.url}/ui/{path}".rstrip("/"))
+        page.goto(url)
         page.locator(waits_for).first.wait_for(timeout=60_000)
-        folder = PICTURES if os.environ.get("SLUICE_SCREENSHOTS") else tmp_path
-        folder.mkdir(exist_ok=True)
-        page.screenshot(path=folder / f"{name}.png")
+        into = PICTURES if os.environ.get("SLUICE_SCREENSHOTS") else folder
+        into.mkdir(exist_ok=True)
+        page.screenshot(path=into / f"{name}.png")
     finally:
         context.close()
     assert (PICTURES / f"{name}.png").is_file()

@@ -13,6 +13,7 @@ import pytest
 from kafka_connect_api.kafka_connect_api import Api
 from kafka_connect_api.kafka_connect_api import Cluster as WatchedCluster
 
+from equipment.proofs import thorough
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster, ClusterWorker
 from equipment.workers.connect_watcher import install_watcher, watching
@@ -27,7 +28,7 @@ def pair(clusters: Callable[..., Cluster]) -> Cluster:
     return clusters(2).start()
 
 
-@pytest.fixture(params=["leader", "follower"])
+@pytest.fixture(params=["follower", *thorough("leader")])
 def worker(request: pytest.FixtureRequest, pair: Cluster) -> Iterator[ClusterWorker]:
     """Each of the two."""
     wait_until("both have joined", lambda: all("leads" in worker.log() for worker in pair.workers))

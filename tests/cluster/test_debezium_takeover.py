@@ -20,6 +20,7 @@ from pymongo.database import Database as MongoDatabase
 from connect.errors import ConnectError
 from connect.internals.jvm.home import sluice_home
 from equipment.brokers.topics import read_so_far
+from equipment.scrapes import Scrape
 from equipment.servers.lease import Database
 from equipment.servers.mongodb import MongoServer, database_name
 from equipment.waiting import wait_until
@@ -285,6 +286,16 @@ def test_debeziums_own_connector_runs_in_a_jvm_of_ours(
         # A snapshot that is not over when it is stopped is taken again.
         wait_until("it streams", lambda: sum(kind != "r" for kind, _ in capture.changes()) > ROWS_EACH, seconds=120)
         assert ours.status(topic)["connector"]["version"].endswith(".Final")
+        asked = ("MilliSecondsBehindSource", "TotalNumberOfEventsSeen", "Connected", "QueueRemainingCapacity")
+        place = {"name": capture.config()["topic.prefix"], "context": "streaming"}
+
+        def are_served() -> bool:
+            found = Scrape(ours.get("metrics").text)
+            tables = {labels["table"] for labels in found.labels("debezium_metrics_RowsScanned")}
+            named = [found.named(f"debezium_metrics_{attribute}", **place) for attribute in asked]
+            return bool(tables) and all(named)
+
+        wait_until("what dashboards ask for is served", are_served, seconds=90)
         assert ours.terminate() == 0, ours.log()
         seen = len(capture.changes())
         ours.start()

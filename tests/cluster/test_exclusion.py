@@ -172,6 +172,7 @@ def taken_over(replay: Replay, other: ClusterWorker, task: int) -> None:
     assert not replay.out.read_text(), "nothing came of the replay"
 
 
+@pytest.mark.thorough
 def test_a_replay_ends_with_its_leader(replay: Replay) -> None:
     cluster = replay.cluster
     [other] = cluster.followers()

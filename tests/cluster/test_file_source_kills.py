@@ -20,6 +20,7 @@ import pytest
 from equipment.brokers.topics import create_topic, ordered_producer, read_topic
 from equipment.servers.file_servers import running_asyncssh
 from equipment.servers.s3 import running_moto
+from equipment.stores.object_targets import object_target
 from equipment.waiting import wait_until
 from equipment.workers.standalone import StandaloneWorker
 
@@ -28,6 +29,13 @@ pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(
 KILLS: Final = int(os.environ.get("SLUICE_FILE_KILLS", "1"))
 FILES: Final = 20 + 2 * KILLS
 ROWS: Final = 200
+SOURCES: Final = {
+    "s3": "io.confluent.connect.s3.source.S3SourceConnector",
+    "versitygw": "S3Source",
+    "gcs": "GcsSource",
+    "azure": "AzureBlobSource",
+}
+MORE_STORES: Final = ("versitygw", "gcs", "azure")
 MakeWorker = Callable[..., StandaloneWorker]
 
 
@@ -52,29 +60,29 @@ def assert_all_are_there(bootstrap: str, topic: str) -> None:
     print(f"{topic}: {FILES * ROWS} records, {found.total() - FILES * ROWS} of them again after {KILLS} kills")
 
 
+@pytest.mark.parametrize("kind", ["s3", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in MORE_STORES)])
 def test_objects_are_removed_only_when_their_records_are_there(
-    standalone: MakeWorker, topic: str, bootstrap: str
+    standalone: MakeWorker, topic: str, bootstrap: str, tmp_path: Path, kind: str
 ) -> None:
-    with running_moto() as server:
-        bucket, client = server.make_bucket(), server.client()
+    with object_target(kind, tmp_path) as target:
+        store = target.store
         for number in range(FILES):
-            client.put_object(Bucket=bucket, Key=f"in/{number:04}.txt", Body=lines(number).encode())
+            store.create(f"in/{number:04}.txt", lines(number).encode())
         worker = standalone()
         worker.connector(
             "objects",
-            connector_class="io.confluent.connect.s3.source.S3SourceConnector",
-            s3_bucket_name=bucket,
+            connector_class=SOURCES[kind],
             prefix="in/",
             topic=topic,
             max_poll_records="50",
             finished_action="delete",
             poll_interval_ms="100",
             run_until="drained",
-            **{key.replace(".", "_"): value for key, value in server.props.items()},
+            **{key.replace(".", "_"): value for key, value in target.props.items() if "size" not in key},
         )
         offsets = worker.folder / "offsets"
         run_with_kills(worker, lambda: offsets.exists() and offsets.stat().st_size > 0)
-        assert "Contents" not in client.list_objects_v2(Bucket=bucket)
+        assert list(store.below("in")) == []
     assert_all_are_there(bootstrap, topic)
 
 

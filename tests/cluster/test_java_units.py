@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +11,12 @@ from typing import Any
 import pytest
 import requests
 
+from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.java_connect import JavaConnect
-from equipment.workers.java_plugins import compiled_plugin, file_plugin, jvm_of, jvms, kill_jvm
+from equipment.workers.java_plugins import compiled_plugin, file_plugin, jvm_of, jvms, kill_jvm, listens
 from equipment.workers.standalone import StandaloneWorker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(590)]
@@ -112,6 +115,38 @@ def test_java_connectors_move_records_and_go_on_after_a_kill_of_their_jvm(
         )
     finally:
         assert worker.terminate() == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("moment", ["is there", "can be called"])
+def test_a_jvm_that_is_killed_while_it_starts_fails_nothing(
+    bootstrap: str, tmp_path: Path, topic: str, compiled: Path, moment: str
+) -> None:
+    topics = {package: f"{topic}-{package}" for package in ("acme", "other")}
+    worker = DistributedWorker(tmp_path / "ours", bootstrap, plugin_path=str(compiled), **PROPS).start()
+
+    def wait_for_all() -> None:
+        for package, name in topics.items():
+            wait_until("all is counted", lambda name=name: len(values(bootstrap, name)) >= 100, PATIENCE)
+            assert list(dict.fromkeys(values(bootstrap, name))) == numbers(package, 100)
+            wait_for_states(worker, name, "RUNNING", "RUNNING")
+
+    def reached() -> list[int]:
+        return [pid for pid in jvms(worker.pid) if moment == "is there" or listens(pid)]
+
+    try:
+        for package, name in topics.items():
+            create_topic(bootstrap, name)
+            put(worker, name, **counting(name, package))
+        wait_for_all()
+        worker.kill()
+        worker.start()
+        (killed,) = wait_until(f"its JVM {moment}", reached, PATIENCE)
+        os.kill(killed, signal.SIGKILL)
+        wait_until("it is gone", lambda: killed not in jvms(worker.pid))
+        wait_for_all()
+    finally:
+        worker.close()
 
 
 def numbers(package: str, until: int, since: int = 0) -> list[str]:
@@ -316,6 +351,103 @@ def test_an_exactly_once_source_of_java_counts_once_through_kills_of_jvms_and_wo
     finally:
         for worker in workers:
             worker.close()
+
+
+@pytest.mark.thorough
+def test_java_connectors_move_each_record_through_kills_of_the_broker(
+    mortal: ProxiedBroker, tmp_path: Path, compiled: Path, plugins: Path
+) -> None:
+    bootstrap, out = mortal.bootstrap, tmp_path / "out.txt"
+    for name in ("once", "often"):
+        create_topic(bootstrap, name)
+    both = f"{compiled},{plugins}"
+    workers = {
+        name: DistributedWorker(
+            tmp_path / name, bootstrap, plugin_path=both, offset_flush_interval_ms="200", **own, **PROPS
+        ).start()
+        for name, own in {"once": {"exactly_once_source_support": "enabled"}, "often": dict[str, str]()}.items()
+    }
+    count = 0
+
+    def lines() -> list[str]:
+        return out.read_text().splitlines() if out.exists() else []
+
+    def count_on() -> None:
+        """Have both count further, so slowly that they do while the broker is killed and starts again."""
+        for name, worker in workers.items():
+            put(worker, name, **counting(name, count=str(count), pause_ms="20"))
+
+    def wait_for_all(found: Callable[[], list[str]]) -> None:
+        wait_until("the last number is there", lambda: found()[-1:] == numbers("acme", count)[-1:], PATIENCE)
+
+    try:
+        put(workers["often"], "sink", connector_class="FileStreamSink", engine="java", file=str(out), topics="once")
+        for _ in range(3):
+            before, count = count, count + 5000
+            count_on()
+            for name in workers:
+                wait_until(
+                    "it counts", lambda name=name, before=before: len(values(bootstrap, name)) > before, PATIENCE
+                )
+            mortal.kill()
+            mortal.start()
+            assert len(values(bootstrap, "once")) < count, "it was killed while they counted"
+            wait_for_all(lambda: values(bootstrap, "once"))
+            assert values(bootstrap, "once") == numbers("acme", count)
+            # At least once, and in order; so does the sink have what is on its topic.
+            wait_for_all(lambda: values(bootstrap, "often"))
+            assert list(dict.fromkeys(values(bootstrap, "often"))) == numbers("acme", count)
+            wait_for_all(lines)
+            assert list(dict.fromkeys(lines())) == numbers("acme", count)
+        for name, worker in workers.items():
+            wait_for_states(worker, name, "RUNNING", "RUNNING")
+        wait_for_states(workers["often"], "sink", "RUNNING", "RUNNING")
+    finally:
+        for worker in workers.values():
+            worker.close()
+
+
+@pytest.mark.thorough
+def test_units_of_java_with_processes_of_their_own_have_a_jvm_each(
+    bootstrap: str, tmp_path: Path, topic: str, compiled: Path
+) -> None:
+    create_topic(bootstrap, topic)
+    worker = DistributedWorker(
+        tmp_path / "ours", bootstrap, plugin_path=str(compiled), offset_flush_interval_ms="200", **PROPS
+    ).start()
+    path = f"connectors/{topic}"
+    config = counting(topic, task_isolation="process", tasks_max="2")
+
+    def counted() -> list[list[str]]:
+        """What each of the two tasks has counted, what comes twice but once."""
+        found: dict[str, dict[str, None]] = {"0": {}, "1": {}}
+        for message in read_topic(bootstrap, topic):
+            found[message.key().decode()][message.value().decode()] = None
+        return [list(each) for each in found.values()]
+
+    def wait_for_all(count: int) -> None:
+        wait_until("both tasks have counted", lambda: counted() == [numbers("acme", count)] * 2, PATIENCE)
+
+    try:
+        put(worker, topic, **config)
+        wait_for_all(100)
+        own = {task: jvm_of(worker, topic, task) for task in range(2)}
+        assert len({*own.values()}) == 2
+        # Killed, its task fails with the reason, since no restart policy asks for more; the other goes on.
+        killed = kill_jvm(worker, topic)
+        status = wait_for_states(worker, topic, "RUNNING", "FAILED", "RUNNING")
+        assert "The JVM of its process was killed by signal 9" in status["tasks"][0]["trace"]
+        assert killed not in jvms(worker.pid)
+        put(worker, topic, **config, count="150")
+        assert send(worker, "POST", f"{path}/restart?includeTasks=true").ok
+        wait_for_all(150)
+        assert jvm_of(worker, topic, 1) not in (None, killed)
+        assert send(worker, "PUT", f"{path}/pause").ok
+        wait_for_states(worker, topic, "PAUSED", "PAUSED", "PAUSED")
+        assert send(worker, "DELETE", path).status_code == 204
+        wait_until("only the JVM of inquiries is left", lambda: len(jvms(worker.pid)) <= 1, PATIENCE)
+    finally:
+        assert worker.terminate() == 0
 
 
 @pytest.mark.thorough

@@ -21,10 +21,9 @@ from typing import Any, Final
 import fastavro
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka.admin import NewTopic
 
 from connect.internals.crash import CRASH_POINT_VARIABLE
-from equipment.brokers.topics import admin_client, ordered_producer
+from equipment.brokers.topics import create_topic, ordered_producer
 from equipment.scripts import object_sink_run
 from equipment.scripts.object_sink_run import value_of
 from equipment.stores.object_targets import ObjectTarget, object_target
@@ -70,9 +69,22 @@ MODES: Final[Mapping[str, Mapping[str, str]]] = {
         "headers.format.class": "JsonFormat",
     },
     "commits": {"format.output.type": "jsonl", "format.output.fields": "key,value,offset,timestamp,headers"},
+    "combined": {
+        "combine.partitions": "true",
+        "flush.size": "60",
+        "format.class": "JsonFormat",
+        "store.kafka.keys": "true",
+        "keys.format.class": "JsonFormat",
+    },
+    "combined by clock": {
+        **BY_CLOCK,
+        "combine.partitions": "true",
+        "format.class": "ParquetFormat",
+        "partition.field.name": "origin",
+    },
 }
 """What ends the files."""
-WITH_CUTS: Final = ("clock", "wallclock", "commits")
+WITH_CUTS: Final = ("clock", "wallclock", "commits", "combined", "combined by clock")
 
 
 @pytest.fixture(params=STORES)
@@ -151,10 +163,10 @@ def _values(path: str, data: bytes) -> Sequence[Mapping[str, Any]]:
     return [found.get("value", found) for found in map(json.loads, data.splitlines())]
 
 
-@pytest.mark.parametrize("mode", MODES if KILLS else ["clock"])
+@pytest.mark.parametrize("mode", MODES if KILLS else ["clock", "combined"])
 def test_kills_at_named_points(target: ObjectTarget, tmp_path: Path, mode: str) -> None:
     sink = Sink(target, tmp_path, mode)
-    points = POINTS if mode == "clock" else [point.partition(":")[0] for point in POINTS]
+    points = POINTS if "clock" in mode and mode != "wallclock" else [point.partition(":")[0] for point in POINTS]
     if mode not in WITH_CUTS:
         points = [point for point in points if "cut" not in point]
     for point in points:
@@ -202,8 +214,7 @@ def test_kills_between_parts(kind: str, tmp_path: Path) -> None:
 
 def test_kills_of_a_worker(bootstrap: str, topic: str, tmp_path: Path) -> None:
     """With Kafka, and a worker that is killed with all its processes: records once, and offsets behind them."""
-    admin = admin_client(bootstrap)
-    admin.create_topics([NewTopic(topic, 3, 1)])[topic].result()
+    create_topic(bootstrap, topic, 3)
     producer = ordered_producer(bootstrap)
     worker = StandaloneWorker(tmp_path, bootstrap, offset_flush_interval_ms="700")
     worker.connector(

@@ -146,9 +146,10 @@ def test_a_sink_loses_nothing(standalone: MakeWorker, own_rabbitmq: RabbitServer
 
     sent = 0
     for turn in range(KILLS):
+        # Before they are produced: all of them may be there before this is counted.
+        before = arrived()
         produce(bootstrap, topic, [b"%d" % number for number in range(sent, sent + 2000)])
         sent += 2000
-        before = arrived()
         wait_until("messages flow", lambda before=before: arrived() > before, 180)
         strike(chance, turn, worker, server)
     wait_until("all are there", lambda: arrived() == sent, 180)

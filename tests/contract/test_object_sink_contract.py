@@ -24,6 +24,7 @@ ROTATIONS: dict[str, dict[str, str]] = {
     "bytes": {"file.max.bytes": "30", "rotate.on.offset.commit": "true"},
     "clock": {"rotate.schedule.interval.ms": "1", "rotate.on.offset.commit": "true"},
     "commits": {"rotate.on.offset.commit": "true"},
+    "combined": {"combine.partitions": "true", "rotate.on.offset.commit": "true"},
 }
 
 
@@ -33,7 +34,7 @@ class TestFolderSink(SinkConnectorTests):
     connector_class = FolderSinkConnector
     exactly_once = True
 
-    @pytest.fixture(params=["bytes", *thorough("records", "clock", "commits")])
+    @pytest.fixture(params=["bytes", "combined", *thorough("records", "clock", "commits")])
     def props(self, tmp_path: Path, request: pytest.FixtureRequest) -> Mapping[str, str]:
         return {
             "name": "files",

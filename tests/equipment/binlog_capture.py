@@ -24,6 +24,7 @@ __all__ = [
     "binlog_props",
     "own_server",
     "read",
+    "replicate",
     "rows",
     "run",
     "streaming",
@@ -62,6 +63,18 @@ def own_server(product: str, *options: str) -> Iterator[Database]:
     """A database of a server that a test may change."""
     with killable_server(_PRODUCTS[product], *options) as server:
         yield new_database(server.server).__enter__()
+
+
+def replicate(source: Database, copy: Database) -> Database:
+    """Make the server of a copy a replica of another of MySQL; return the database there."""
+    run(
+        copy,
+        f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{HOST}', SOURCE_PORT={source.port}, SOURCE_USER='sluice', "
+        f"SOURCE_PASSWORD='{source.password}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1",
+        "RESET BINARY LOGS AND GTIDS",
+        "START REPLICA",
+    )
+    return Database(copy.server, source.name)
 
 
 def run(database: Database, *statements: str) -> None:

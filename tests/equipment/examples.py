@@ -10,7 +10,7 @@ ALL = "sluice"
 """The default profile of a run."""
 
 SUITE = "suite"
-"""The profile of ``make test``: two fifths of the examples."""
+"""The profile of ``make test``: a fifth of the examples."""
 
 QUICK = "quick"
 """The profile of ``make check``: a tenth of them."""

@@ -19,11 +19,11 @@ class Scrape:
             (sample.name, dict(sample.labels), sample.value) for family in self.families for sample in family.samples
         ]
 
-    def named(self, name: str, **labels: str) -> list[float]:
+    def named(self, name: str, /, **labels: str) -> list[float]:
         """The values of the series with this name and these labels."""
         return [value for _, value in self._found(name, labels)]
 
-    def labels(self, name: str, **labels: str) -> list[dict[str, str]]:
+    def labels(self, name: str, /, **labels: str) -> list[dict[str, str]]:
         """The labels of these series."""
         return [found for found, _ in self._found(name, labels)]
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final
 
 from worker.config.restarts import RestartConfig
 
-__all__ = ["BY_CALL", "DISTRIBUTED_BY_CALL", "EXTRA_GROUPS", "EXTRA_KEYS", "TYPED", "Difference"]
+__all__ = [
+    "BY_CALL",
+    "DISTRIBUTED_BY_CALL",
+    "EXTRA_GROUPS",
+    "EXTRA_KEYS",
+    "JAVA_BY_CALL",
+    "JAVA_STANDALONE_BY_CALL",
+    "TYPED",
+    "Difference",
+]
 
 
 @dataclass(frozen=True)
@@ -236,6 +245,31 @@ DISTRIBUTED_BY_CALL: Final[dict[str, Difference]] = {
         )
     },
 }
+_OF_PYTHON: Final = {NULL_REFUSED, NO_OVERRIDE_KEYS, OWN_LOGGERS}
+"""What connectors of Python do otherwise, and those that run in a JVM do not."""
+_BY_WORKER: Final = frozenset({"s2_patch_unknown_field", "s2_patch_null_partition", "sink_offsets_patch_negative"})
+
+
+def _is_of_plugin(name: str) -> bool:
+    is_refusal = name.startswith(("s2_patch_", "sink_offsets_patch_")) and name not in _BY_WORKER
+    return is_refusal or name == "version_bad"
+
+
+def _in_a_jvm(differences: Mapping[str, Difference]) -> dict[str, Difference]:
+    """The differences of connectors that run in a JVM: what their plugins refuse is answered as in Java."""
+    kept = {
+        name: difference
+        for name, difference in differences.items()
+        if difference.reason not in _OF_PYTHON and not _is_of_plugin(name)
+    }
+    return kept | dict.fromkeys(
+        ("sink_offsets_patch_unknown_topic", "sink_offsets_patch_unknown_partition"),
+        Difference(SAYS_MORE, message="Failed to alter consumer group offsets for connector snk-a: "),
+    )
+
+
+JAVA_BY_CALL: Final = _in_a_jvm(DISTRIBUTED_BY_CALL)
+JAVA_STANDALONE_BY_CALL: Final = _in_a_jvm(BY_CALL)
 _SLASH: Final = {
     "name": "a/b",
     "config": {

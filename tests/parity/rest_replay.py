@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib import metadata
@@ -19,8 +20,10 @@ from rest_differences import EXTRA_GROUPS, EXTRA_KEYS, Difference
 from connect.internals.plugins import PluginRegistry
 from equipment.brokers.topics import create_topic, produce
 from equipment.waiting import wait_until
+from equipment.workers.distributed import DistributedWorker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
-__all__ = ["JAVA", "Answer", "Call", "Replay", "calls", "prepare"]
+__all__ = ["JAVA", "Answer", "Call", "Replay", "calls", "distributed_worker", "prepare"]
 
 _SKIPPED = ("version", "metrics", "last_metrics", "waiting", "skipped", "changed_at", "started_at")
 
@@ -28,6 +31,12 @@ RECORDED: Final = Path(__file__).parent / "data" / "rest"
 JAVA: Final = "org.apache.kafka."
 NOT_REPEATABLE: Final = ("parallel_8_creates", "cleanup", "rb_status_immediately")
 """Calls made at the same time, what removes the connectors these made, and what was asked in the moment after."""
+
+FILE_CONNECTOR: Final = "FileStream"
+"""What the names of Kafka's file connectors have in common."""
+
+RUNTIME_LOGGER: Final = f"{JAVA}connect.runtime"
+"""A logger below which those of Java's own runtime are, as far as they have logged."""
 
 JAVA_VERSION: Final = "4.3.1"
 OUR_VERSION: Final = metadata.version("sluice-connect")
@@ -100,12 +109,37 @@ def prepare(bootstrap: str, data: Path) -> None:
     create_topic(bootstrap, "truth-a")
 
 
-class Replay:
-    """A worker that the calls are made to, and how what differs by place and time is told alike."""
+@contextmanager
+def distributed_worker(folder: Path, data: Path, **props: str) -> Iterator[DistributedWorker]:
+    """Run a worker for the recorded calls, on a broker of its own: others use the names of their topics as well."""
+    with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+        prepare(broker.bootstrap_servers, data)
+        worker = DistributedWorker(
+            folder / "worker",
+            broker.bootstrap_servers,
+            key_converter=f"{JAVA}connect.json.JsonConverter",
+            value_converter=f"{JAVA}connect.json.JsonConverter",
+            offset_flush_interval_ms="500",
+            **props,
+        ).start()
+        try:
+            wait_until("the worker answers", lambda: worker.get("health").status_code == HTTPStatus.OK, 60)
+            yield worker
+        finally:
+            worker.close()
 
-    def __init__(self, worker: Worker, data: Path) -> None:
+
+class Replay:
+    """A worker that the calls are made to, and how what differs by place and time is told alike.
+
+    With an ``engine`` each configuration of a file connector names it, which nothing but that configuration shows.
+    """
+
+    def __init__(self, worker: Worker, data: Path, engine: str | None = None, patience: float = PATIENCE) -> None:
         self._url = worker.url()
         self._data = data
+        self._engine = engine
+        self._patience = patience
         self._registry = PluginRegistry.discover()
         self._java = {
             entry.class_name: alias
@@ -128,7 +162,7 @@ class Replay:
     def make(self, call: Call) -> Answer:
         """Our answer to a call; where what is asked for takes a moment to come about, once it has."""
         self._settle(call)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self._patience
         answer = self._once(call)
         while call.method == "GET" and not self.agree(call, answer) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -140,6 +174,10 @@ class Replay:
         connector = call.path.split("/restart")[0].split("/tasks")[0] if "/restart" in call.path else None
         if connector is not None and "nobody" not in connector:
             wait_until(f"{connector} has restarted", lambda: "RESTARTING" not in self._text(f"{connector}/status"))
+        if call.name == "pause_failed":
+            # A task that is paused before it has started does not fail, in Java either.
+            status = call.path.replace("/pause", "/status")
+            wait_until("the task has failed again", lambda: '"FAILED"' in self._text(status))
         if call.name in ("topics_reset", "stop"):
             # A sink tells of its topic with the first records it puts: what is reset is what it told before.
             wait_until("the sink has committed", lambda: "kafka_offset" in self._text("/connectors/src-a/offsets"))
@@ -177,7 +215,7 @@ class Replay:
         return Answer(status, reason, kind, body)
 
     def _once(self, call: Call) -> Answer:
-        body = call.body and call.body.replace(b"/data/", f"{self._data}/".encode())
+        body = self._with_engine(call.body and call.body.replace(b"/data/", f"{self._data}/".encode()))
         request = requests.Request(call.method, self._url.rstrip("/") + call.path, headers=call.headers, data=body)
         prepared = request.prepare()
         if call.body is not None and not call.headers.get("Content-Type"):
@@ -185,14 +223,32 @@ class Replay:
         with requests.Session() as session:
             answer = session.send(prepared, timeout=30)
         text = answer.text.replace(str(self._data), "/data")
+        if self._engine is not None:
+            # What is asked for and told has our version, as the recorded calls have above.
+            text = text.replace(JAVA_VERSION, OUR_VERSION)
         try:
             document = json.loads(text)
         except ValueError:
             document = text
         return Answer(answer.status_code, answer.reason, answer.headers.get("Content-Type"), self._alike(document))
 
+    def _with_engine(self, body: bytes | None) -> bytes | None:
+        if self._engine is None or body is None:
+            return body
+        try:
+            document = json.loads(body)
+            config = document.get("config", document)
+            if FILE_CONNECTOR not in config["connector.class"]:
+                return body
+        except (ValueError, AttributeError, KeyError, TypeError):
+            return body
+        config["engine"] = self._engine
+        return json.dumps(document).replace(OUR_VERSION, JAVA_VERSION).encode()
+
     def _alike(self, body: Any) -> Any:
         match body:
+            case {"connector.class": _, "engine": self._engine}:
+                return self._alike({key: value for key, value in body.items() if key != "engine"})
             case {"definition": definition, "value": value}:
                 return {"definition": self._definition(definition), "value": self._value(value)}
             case {"name": str(), "default_value": _, "importance": _}:
@@ -234,10 +290,12 @@ class Replay:
             return self._by_key([self._definition(key) for key in body], lambda key: key["name"])
         if body and isinstance(body[0], dict) and "class" in body[0]:
             plugins = [self._alike(plugin) for plugin in body]
-            return sorted((kind, name, version) for name, kind, version in plugins if self._is_known(name, kind))
+            return sorted({(kind, name, version) for name, kind, version in plugins if self._is_known(name, kind)})
         if "a.b" in body:
             # Which other loggers there are, and so change, is the libraries' matter.
             return ["a.b"]
+        if self._engine is not None and RUNTIME_LOGGER in body:
+            return [RUNTIME_LOGGER]
         return [self._alike(item) for item in body]
 
     def _is_known(self, name: str, kind: str) -> bool:

@@ -9,11 +9,7 @@ from typing import Final
 import pytest
 import requests
 from rest_differences import BY_CALL, DISTRIBUTED_BY_CALL
-from rest_replay import JAVA, Replay, calls, prepare
-
-from equipment.waiting import wait_until
-from equipment.workers.distributed import DistributedWorker
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from rest_replay import Replay, calls, distributed_worker
 
 CALLS: Final = calls("distributed.jsonl", "distributed-more.jsonl", differences=DISTRIBUTED_BY_CALL)
 
@@ -22,27 +18,12 @@ pytestmark = pytest.mark.integration
 
 @pytest.mark.thorough
 def test_the_answers_are_as_recorded(broker_jars: tuple[Path, ...], tmp_path: Path, subtests: pytest.Subtests) -> None:
-    """All the calls, made one after the other as they were recorded, and then those that were made at once.
-
-    The broker is this worker's own: names of topics and connectors are the recorded ones, which others use as well.
-    """
+    """All the calls, made one after the other as they were recorded, and then those that were made at once."""
     data = tmp_path / "data"
-    with EmbeddedBroker(BrokerConfig(folder=tmp_path / "broker", port=0)).lease() as broker:
-        prepare(broker.bootstrap_servers, data)
-        worker = DistributedWorker(
-            tmp_path / "worker",
-            broker.bootstrap_servers,
-            key_converter=f"{JAVA}connect.json.JsonConverter",
-            value_converter=f"{JAVA}connect.json.JsonConverter",
-            offset_flush_interval_ms="500",
-        ).start()
-        try:
-            wait_until("the worker answers", lambda: worker.get("health").status_code == 200, 60)
-            Replay(worker, data).check(CALLS, subtests)
-            with subtests.test("connectors are created at once"):
-                assert created_at_once(worker.url()) == [201] * 8, "as recorded: none is refused for another"
-        finally:
-            worker.close()
+    with distributed_worker(tmp_path, data) as worker:
+        Replay(worker, data).check(CALLS, subtests)
+        with subtests.test("connectors are created at once"):
+            assert created_at_once(worker.url()) == [201] * 8, "as recorded: none is refused for another"
 
 
 def created_at_once(url: str) -> list[int]:

@@ -28,8 +28,10 @@ from worker.app.worker import (
     topic_tracking_of,
     warn_of_unknown_keys,
 )
+from worker.cli.mistakes import refusal_text
 from worker.config.connector_files import read_connector
 from worker.config.worker import StandaloneConfig
+from worker.errors import InvalidConnectorError
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
@@ -122,7 +124,7 @@ def _run(herder: Herder, files: Sequence[Path], stop: StopSignals) -> int:
             given = read_connector(file)
             herder.connectors.create(given.name, given.config, given.target).result(REQUEST_TIMEOUT)
         except (ConnectError, TimeoutError) as error:
-            logger.error("Failed to create connector for %s: %s", file, error)  # noqa: TRY400
+            logger.error("Failed to create connector for %s: %s", file, _why(error))  # noqa: TRY400
             logger.error("Stopping after connector error")  # noqa: TRY400
             return FAILED
         logger.info("Created connector %s", given.name)
@@ -132,3 +134,10 @@ def _run(herder: Herder, files: Sequence[Path], stop: StopSignals) -> int:
         # A worker without files waits for connectors over REST, and does not end with them.
         end_with(herder, stop.status)
     return stop.status.result()
+
+
+def _why(error: Exception) -> str:
+    """Return why a connector was not created; of a configuration, its mistakes with their remedies."""
+    if isinstance(error, InvalidConnectorError):
+        return refusal_text(None, error.infos, error.warnings)
+    return str(error)

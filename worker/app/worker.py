@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ from worker.config.child_providers import worker_values
 from worker.config.file_access import WORKER_FILE
 from worker.config.security import SecurityConfig
 from worker.config.unknown_keys import suggest_known_keys, tell_of_idle_keys
-from worker.config.worker import DistributedConfig, WorkerConfig
+from worker.config.worker import DistributedConfig, StandaloneConfig, WorkerConfig
 from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.connectors.drains import Outcome
 from worker.herder.herder import Herder
@@ -96,8 +97,23 @@ def parsed(kind: type[C], props: WorkerProperties) -> C:
         hints = list(_suggestions(kind, props.resolved))
         if "connector.class" in props.resolved:
             hints.append("It has the key connector.class: the worker's file goes first, and connectors' files follow.")
+        elif other := _meant_for(kind, props.resolved):
+            hints.append(other)
+        elif not props.resolved.get("bootstrap.servers"):
+            hints.append("Set bootstrap.servers to HOST:PORT of a broker; `sluice broker start` runs one here.")
         place = props.written.get(WORKER_FILE, "The variables CONNECT_...")
         raise ConnectError("\n".join((f"{place}: {error}", *hints))) from error
+
+
+def _meant_for(kind: type[WorkerConfig], keys: Collection[str]) -> str | None:
+    """Return which command a file is meant for that has not the keys of this one, if that can be seen."""
+    for other, command, key in (
+        (DistributedConfig, "distributed", "group.id"),
+        (StandaloneConfig, "standalone", "offset.storage.file.filename"),
+    ):
+        if kind is not other and key in keys:
+            return f"It has the key {key}, as files for `sluice {command}` do."
+    return None
 
 
 def log_start(kind: str, props: WorkerProperties, config: WorkerConfig) -> None:
@@ -191,7 +207,7 @@ def start_herder(herder: Herder, offsets: OffsetService, config: WorkerConfig, s
         herder.loggers.set_level(name, level)
     if config.metrics_otlp_endpoint is not None:
         _start_push(herder, config, config.metrics_otlp_endpoint, stack)
-    progress = ProgressLog(herder.totals)
+    progress = ProgressLog(herder.totals, on_terminal=sys.stderr.isatty())
     progress.start()
     stack.callback(progress.close)
 

@@ -11,7 +11,7 @@ import click
 
 from worker.cli.groups import CommandGroup
 from worker.cli.options import client_of, name_argument, refusals_shown, url_option
-from worker.cli.output import columns
+from worker.cli.output import Long, columns
 from worker.cli.preview_text import record_text
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def list_records(name: str, limit: int, after: str | None, url: str) -> None:
     with refusals_shown(client, name):
         for page in _pages(client, name, limit, after):
             rows += [_row(record, page["replayed"]) for record in page["records"]]
-    click.echo(columns(("RECORD", "REPLAYED", "FROM", "STAGE", "EXCEPTION", "MESSAGE"), rows, cut=True))
+    click.echo(columns(("RECORD", "REPLAYED", "FROM", "STAGE", "EXCEPTION", "MESSAGE"), rows, long=Long.CUT))
     if page["next"] is not None:
         click.echo(f"There are more: --after {page['next']}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from worker.cli.output import columns
+from worker.cli.output import Long, columns
 from worker.formatting import counted, size_text, written_text
 
 __all__ = ["load_lines"]
@@ -28,7 +28,7 @@ def _of_task(task: Mapping[str, Any]) -> Iterator[str]:
         times = f"{retry['attempts']} times in a row" if retry["attempts"] > 1 else "once"
         yield from ("", f"A load has failed {times} and is tried again at {retry['at']}: {retry['error']}")
     if task["last"]:
-        yield from ("", columns(_HEADER, [_row(load) for load in task["last"][:_SHOWN]], cut=True))
+        yield from ("", columns(_HEADER, [_row(load) for load in task["last"][:_SHOWN]], long=Long.CUT))
 
 
 def _current(load: Mapping[str, Any]) -> str:

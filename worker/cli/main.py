@@ -66,6 +66,7 @@ _ELSEWHERE: Final = {
     "state": "worker.cli.doctor.state",
     "status": "worker.cli.status",
     "token": "worker.cli.token",
+    "ui": "worker.cli.ui",
     "validate": "worker.cli.validate",
     "workers": "worker.cli.workers",
 }
@@ -76,7 +77,7 @@ class _Commands(CommandGroup):
 
     headings: ClassVar = {
         "Begin": ("init", "broker", "registry", "standalone", "distributed", "mirror"),
-        "Look": ("status", "doctor", "connectors", "workers", "offsets", "dlq", "loggers"),
+        "Look": ("status", "ui", "doctor", "connectors", "workers", "offsets", "dlq", "loggers"),
         "Deploy": ("validate", "run", "apply", "migrate", "compact", "context"),
         "Administer": ("plugins", "token", "state"),
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Mistake", "mistakes_of", "mistakes_text", "warnings_of"]
+__all__ = ["Mistake", "mistakes_of", "mistakes_text", "refusal_text", "warnings_of"]
 
 _NULL_TWICE: Final = re.compile(r"Invalid value null for configuration .*")
 _FIRST_SENTENCE: Final = re.compile(r"(.+?[.;])(?:\s|$)", re.DOTALL)
@@ -70,6 +70,14 @@ def warnings_of(infos: Mapping[str, Any]) -> list[str]:
 def mistakes_text(mistakes: Iterable[Mistake]) -> str:
     """Return the mistakes as text."""
     return "\n".join(line for mistake in mistakes for line in _lines(mistake))
+
+
+def refusal_text(name: str | None, infos: Mapping[str, Any], warnings: Iterable[str]) -> str:
+    """Return why the configuration of a connector is refused. Warnings follow, since they may explain mistakes."""
+    found = mistakes_of(infos)
+    count = "a mistake" if len(found) == 1 else f"{len(found)} mistakes"
+    what = f"The configuration of {name}" if name else "The configuration"
+    return "\n".join((f"{what} has {count}:", mistakes_text(found), *warnings))
 
 
 def _lines(mistake: Mistake) -> Iterator[str]:

@@ -37,6 +37,10 @@ _NO_FOLDERS: Final = (
     "No plugin of this name is built in or installed as a package. If it is in a folder of the worker's plugin.path, "
     "name the worker's file with --worker. "
 )
+_WORKERS_FILE: Final = (
+    "It has bootstrap.servers, as a worker's file has: `sluice doctor --worker FILE` checks one. Here only files of "
+    "connectors are meant."
+)
 _DEFAULTS: Final = {
     "bootstrap.servers": "localhost:9092",
     "key.converter": "JsonConverter",
@@ -101,7 +105,8 @@ class OfflineWorker:
         """Return what is wrong with a connector's configuration; with ``connect``, its system is asked, too."""
         written = (connector.config.get("connector.class") or "").strip()
         if not written:
-            remedy = "`sluice plugins list` lists the connectors there are."
+            is_worker = "bootstrap.servers" in connector.config
+            remedy = _WORKERS_FILE if is_worker else "`sluice plugins list` lists the connectors there are."
             return Validation([Mistake(("connector.class",), _NO_CLASS, remedy)])
         inquiry = messages.ValidateConfig(dict(connector.config), self.props, connect)
         report = self.ask(inquiry, f"The validation of {label}", _PATIENCE_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ F = TypeVar("F", bound=Callable[..., object])
 _DEFAULT_URL: Final = "http://localhost:8083"
 _REFUSED: Final = 1
 _NOT_STOPPED: Final = "STOPPED"
+_ALREADY_THERE: Final = re.compile("Connector (.+) already exists", re.DOTALL)
 _REBALANCING: Final = "rebalance"
 
 TROUBLED: Final = 3
@@ -106,6 +108,11 @@ def _in_our_words(client: RestClient, error: RestError, connector: str | None) -
             return f"There is no connector {connector}; {hint}"
     if error.status == HTTPStatus.CONFLICT and _REBALANCING in str(error).lower():
         return "The workers are just dividing their work anew, so nothing was changed. Repeat the command in a moment."
+    if error.status == HTTPStatus.CONFLICT and (there := _ALREADY_THERE.fullmatch(str(error))):
+        name = shlex.quote(there[1])
+        return (
+            f"{error}. Change it with `sluice connectors edit {name}`, or set keys of it with `sluice connectors set`."
+        )
     return str(error)
 
 

@@ -11,8 +11,18 @@ import click
 
 from worker.cli.loads import load_lines
 from worker.cli.options import TROUBLED, client_of, refusals_shown, troubles_of, url_option
-from worker.cli.output import Output, columns, output_option, print_document, state
-from worker.cli.status_summary import Failure, failures, lag_text, notices, summed, unknown_since
+from worker.cli.output import Long, Output, columns, output_option, print_document, state
+from worker.cli.status_summary import (
+    Failure,
+    failures,
+    lag_text,
+    notices,
+    summed,
+    unknown_since,
+    unknown_work,
+    work_text,
+)
+from worker.metrics.work import Work, work_of
 
 if TYPE_CHECKING:
     from rest.client import RestClient
@@ -61,12 +71,14 @@ def _connector_report(shown: dict[str, Any], loads: dict[str, Any], failed: list
     lines = [f"{shown['name']}, a {shown['type']}: {state(connector['state'])} on {connector['worker_id'] or '-'}"]
     if shown["tasks"]:
         lines += ["", columns(_TASKS, [_task_row(task) for task in shown["tasks"]])]
+    if (work := work_of([task.get("metrics", {}) for task in shown["tasks"]])) is not None:
+        lines += ["", f"Progress    {work_text(work)}"]
     lines += load_lines(loads["tasks"])
-    for sentence in (*unknown_since(shown), *notices(shown)):
+    for sentence in (*unknown_since(shown), *unknown_work(shown), *notices(shown)):
         lines += ["", _sentence(sentence)]
     for failure in failed:
         where = "The connector" if failure.task is None else f"Task {failure.task}"
-        lines += ["", f"{where} failed: {failure.cause}"]
+        lines += ["", f"{where} failed: {failure.whole}"]
     if failed:
         lines += ["", f"The whole trace: sluice connectors show {shown['name']}"]
     return "\n".join(lines)
@@ -104,6 +116,10 @@ def _show_cluster(client: RestClient, output: Output) -> None:
         "workers": _workers(statuses),
         "connectors": dict(Counter(each["connector"]["state"] for each in statuses)),
         "tasks": dict(Counter(task["state"] for each in statuses for task in each["tasks"])),
+        "progress": [
+            {"connector": each["name"], "done": work.done, "total": work.total, "unit": work.unit}
+            for each, work in _under_way(statuses)
+        ],
         "failed": [_shown(failure) for failure in failed],
         "notices": [{"connector": each["name"], "what": what} for each in statuses for what in notices(each)],
         "troubles": troubles,
@@ -124,6 +140,12 @@ def _workers(statuses: list[dict[str, Any]]) -> list[dict[str, Any]]:
         }
         for worker_id in found
     ]
+
+
+def _under_way(statuses: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Work]]:
+    """Return the connectors that have a known amount of work left."""
+    found = ((each, work_of([task.get("metrics", {}) for task in each["tasks"]])) for each in statuses)
+    return [(each, work) for each, work in found if work is not None]
 
 
 def _parts(each: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -147,14 +169,17 @@ def _report(document: dict[str, Any], statuses: list[dict[str, Any]], failed: li
         f"Connectors  {summed(each['connector']['state'] for each in statuses)}",
         f"Tasks       {summed(tasks)}",
     ]
+    if document["progress"]:
+        works = [(each["name"], work_text(work)) for each, work in _under_way(statuses)]
+        lines += ["", columns(("UNDER WAY", "PROGRESS"), works)]
     if document["workers"]:
         rows = [tuple(worker.values()) for worker in document["workers"]]
         lines += ["", columns(("WORKER", "CONNECTORS", "TASKS"), rows)]
     if failed:
-        failed_rows = [(failure.connector, failure.task, failure.worker_id, failure.cause) for failure in failed]
-        lines += ["", columns(("FAILED", "TASK", "WORKER", "CAUSE"), failed_rows, cut=True)]
+        failed_rows = [(failure.connector, failure.task, failure.worker_id, failure.whole) for failure in failed]
+        lines += ["", columns(("FAILED", "TASK", "WORKER", "CAUSE"), failed_rows, long=Long.WRAPPED)]
         lines += ["", f"The whole trace: sluice connectors show {failed[0].connector}"]
     if document["notices"]:
         rows = [tuple(notice.values()) for notice in document["notices"]]
-        lines += ["", columns(("ATTENTION", "WHAT"), rows, cut=True)]
+        lines += ["", columns(("ATTENTION", "WHAT"), rows, long=Long.WRAPPED)]
     return "\n".join(lines)

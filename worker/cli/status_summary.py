@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rest.traces import cause_of
 from worker.cli.output import state
-from worker.formatting import counted
+from worker.formatting import counted, size_text
+from worker.metrics.work import Work, last_work
+from worker.traces import cause_of, messages_of
 
 __all__ = [
     "Failure",
@@ -20,7 +21,9 @@ __all__ = [
     "notices",
     "summed",
     "unknown_since",
+    "unknown_work",
     "waiting",
+    "work_text",
 ]
 
 _FAILED: Final = "FAILED"
@@ -38,6 +41,11 @@ class Failure:
     worker_id: str
     cause: str
     trace: str
+
+    @property
+    def whole(self) -> str:
+        """The whole message of what has failed, and those of what caused it, each in a line of its own."""
+        return "\nCaused by: ".join(messages_of(self.trace))
 
 
 def failures(status: Mapping[str, Any]) -> list[Failure]:
@@ -101,6 +109,20 @@ def unknown_since(status: Mapping[str, Any]) -> list[str]:
         f"The lag of task {task['id']} is unknown; it was {was} at {last['at']}."
         for task in status["tasks"]
         if (last := task.get("last_metrics")) is not None and (was := lag_text({"metrics": last["values"]})) is not None
+    ]
+
+
+def work_text(work: Work) -> str:
+    """Return how much is done, with a bar."""
+    whole = size_text(work.total) if work.unit == "bytes" else f"{work.total:,} {work.unit}"
+    return f"{work.bar} {work.percent} % of {whole}"
+
+
+def unknown_work(status: Mapping[str, Any]) -> list[str]:
+    """Return the last known progress of tasks that tell none now, each as a sentence."""
+    return [
+        f"The progress of task {task} is unknown; it was {work_text(work)} at {at}."
+        for task, work, at in last_work(status["tasks"])
     ]
 
 

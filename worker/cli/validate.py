@@ -16,6 +16,7 @@ __all__ = ["validate"]
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _INVALID: Final = 1
+_UNREADABLE: Final = 2
 
 
 @click.command()
@@ -37,15 +38,24 @@ def validate(connectors: tuple[Path, ...], worker: Path | None, output: Output, 
     given = OfflineWorker.read(worker)
     documents = [_validated(given, file, connect=connect) for file in connectors]
     print_document(documents, output, lambda: "\n".join(map(_text, documents)))
+    if any(document.get("unreadable") for document in documents):
+        raise SystemExit(_UNREADABLE)
     if any(document["mistakes"] for document in documents):
         raise SystemExit(_INVALID)
 
 
 def _validated(worker: OfflineWorker, file: Path, *, connect: bool) -> dict[str, Any]:
     """Return the result for one connector."""
-    from worker.cli.offline_worker import read_given  # noqa: PLC0415 - see above
+    from connect.errors import ConnectError  # noqa: PLC0415 - see above
+    from worker.cli.mistakes import Mistake  # noqa: PLC0415
+    from worker.config.connector_files import connector_of, read_document  # noqa: PLC0415
+    from worker.security.redaction import Redaction  # noqa: PLC0415
 
-    connector = read_given(file)
+    try:
+        connector = connector_of(file, read_document(file))
+    except ConnectError as error:
+        mistake = Mistake((), Redaction().redacted(str(error)))
+        return {"file": str(file), "name": None, "mistakes": [mistake.document()], "warnings": [], "unreadable": True}
     found = worker.validated(connector, str(file), connect=connect)
     return {
         "file": str(file),

@@ -12,7 +12,14 @@ from typing import Final
 
 from connect.internals.kafka.settings.java_keys import CLIENT_KEYS, IGNORED_PREFIXES, Ignored
 
-__all__ = ["KeyOwner", "key_of", "suggest_known_keys", "tell_of_idle_keys", "tell_of_unowned_keys"]
+__all__ = [
+    "KeyOwner",
+    "key_of",
+    "suggest_known_keys",
+    "tell_of_idle_keys",
+    "tell_of_unowned_keys",
+    "tell_of_unused_keys",
+]
 
 _LIKENESS: Final = 0.88
 """High enough that keys which a plugin passes on, such as ``spark.*``, bring no suggestion."""
@@ -64,6 +71,29 @@ def tell_of_unowned_keys(keys: Mapping[str, str], known: set[str], owners: Colle
     yield from unlisted
 
 
+def tell_of_unused_keys(
+    keys: Mapping[str, str], known: set[str], owners: Collection[KeyOwner], passed: Collection[str], connector: str
+) -> Iterator[str]:
+    """Warn about keys that nobody has: neither the connector, which takes no others than those that begin as ``passed``
+    says, nor its framework, nor a plugin. Those that resemble a known one have had a suggestion."""
+    missing = known.difference(keys)
+    for key, value in keys.items():
+        is_taken = key in known or key.startswith((*_OF_THE_FRAMEWORK, *passed)) or _owner(key, owners) is not None
+        if not is_taken and value.strip() and not _meant(key, missing):
+            yield f"The key {key} has no effect: {_why_unused(key, connector)}."
+
+
+def _why_unused(key: str, connector: str) -> str:
+    client, _, setting = key.partition(".")
+    if key.startswith(("confluent.license", "confluent.topic")):
+        return "no licence is needed"
+    if key == "bootstrap.servers":
+        return "the brokers are those of the worker's file"
+    if client in ("consumer", "producer", "admin") and setting:
+        return f"set {client}.override.{setting}"
+    return f"{connector} has no such key. Correct it or remove it"
+
+
 def _owner(key: str, owners: Collection[KeyOwner]) -> KeyOwner | None:
     """Return the owner with the longest prefix: ``transforms`` may list ``a`` and ``a.b``."""
     found = [owner for owner in owners if key.startswith(owner.prefix)]
@@ -92,6 +122,14 @@ def _unlisted(key: str) -> Iterator[str]:
 
 
 _LISTINGS: Final = ("transforms", "predicates")
+_OF_THE_FRAMEWORK: Final = (
+    *(f"{listing}." for listing in _LISTINGS),
+    "producer.override.",
+    "consumer.override.",
+    "admin.override.",
+    "topic.creation.",
+)
+"""Below these the framework takes keys of clients, plugins and groups of topics."""
 
 
 def key_of(warning: str, keys: Collection[str]) -> str | None:

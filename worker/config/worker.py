@@ -109,8 +109,9 @@ class WorkerConfig(Config):
         default=0,
         importance=LOW,
         validator=at_least(0),
-        doc="Maximum memory of a process of connectors and tasks, in bytes, without the programs it starts; a "
-        "process that exceeds it is killed, and its connector or task fails. 0 is unlimited.",
+        doc="Maximum memory of a process of connectors and tasks, in bytes, with the JVM of Java plugins but without "
+        "other programs it starts; a process that exceeds it is killed, and its connector or task fails. 0 is "
+        "unlimited.",
     )
     task_hang_warning_ms: Long = option(
         default=60_000,

@@ -29,6 +29,7 @@ from worker.herder.offsets.sources import OffsetLayers
 from worker.herder.requests import Requests
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.herder.snapshots import Snapshots
+from worker.herder.timelines import Timelines
 from worker.herder.units import Units
 from worker.loggers import LoggerLevels
 from worker.membership.membership import Membership
@@ -70,6 +71,8 @@ class Collaborators:
             configs, statuses, plugins, worker.tracking, self.measurements, self.standing.shown
         )
         self.histories = Histories(requests, worker.id, statuses, self.connectors, self.measurements, others, inbox)
+        self.timelines = Timelines(requests, self.connectors)
+        statuses.heard = self.timelines.heard
         self.plugin_metrics = PluginMetrics(worker.id, statuses, self.connectors, self.measurements, others)
         self.snapshots = Snapshots(worker, stores, membership, self.measurements, self.connectors, inbox)
         type_of = self.connectors.type

@@ -50,6 +50,7 @@ from worker.supervisor.notices import (
     ClientMeasured,
     Expires,
     Hangs,
+    JvmLaunched,
     Launched,
     Loaded,
     Measured,
@@ -76,10 +77,10 @@ class Herder:
     """Runs connectors. Its public methods and those of its interfaces may be called from any thread.
 
     The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``previews``, ``loggers``,
-    ``versions``, ``histories``, ``cluster`` and ``peers`` (requests of other workers). Their methods return a
-    :class:`~worker.herder.requests.Request`, which is completed later. ``drained`` completes when every connector is
-    drained, and fails if the worker has to end. ``broker_troubles`` returns what is wrong with the brokers if the
-    worker has no group from which to know it; any thread may call it.
+    ``versions``, ``histories``, ``timelines``, ``cluster`` and ``peers`` (requests of other workers). Their methods
+    return a :class:`~worker.herder.requests.Request`, which is completed later. ``drained`` completes when every
+    connector is drained, and fails if the worker has to end. ``broker_troubles`` returns what is wrong with the brokers
+    if the worker has no group from which to know it; any thread may call it.
     """
 
     def __init__(
@@ -132,6 +133,7 @@ class Herder:
             distributed=worker.cluster is not None,
         )
         self.histories = made.histories
+        self.timelines = made.timelines
         self.peers = Peers(requests, worker.cluster, stores.configs, made.connectors, made.writes, made.fencing)
 
     def start(self) -> None:
@@ -230,7 +232,7 @@ class Herder:
 
     def _notice(self, notice: Notice) -> None:
         match notice:
-            case Launched() | Rested() | Measured() | StillMeasured() | ClientMeasured():
+            case Launched() | JvmLaunched() | Rested() | Measured() | StillMeasured() | ClientMeasured():
                 self._collaborators.snapshots.heard(notice)
                 if isinstance(notice, Launched):
                     self._collaborators.signals.heard(notice)
@@ -274,6 +276,7 @@ class Herder:
                 self._collaborators.versions.removed(name)
                 self._collaborators.connectors.forget(name)
                 self._collaborators.histories.forget(name)
+                self._collaborators.timelines.forget(name)
                 self._collaborators.snapshots.forget(name)
                 self._collaborators.writes.forget(name)
                 self._collaborators.units.forget(name, with_statuses=self._membership.is_leader)

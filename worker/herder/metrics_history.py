@@ -13,7 +13,7 @@ from worker.herder.cluster.other_workers import LIVE, OtherWorkers
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.inbox import Inbox
 from worker.herder.requests import Request, Requests, Steps, answered, asked
-from worker.metrics.history import SLOT, History, Part, Point, Recorded
+from worker.metrics.history import SECONDS, SLOT, History, Part, Point, Recorded
 from worker.metrics.measurements import Measurements, Values
 from worker.stores.status.store import Status, StatusStore
 from worker.unit import Unit
@@ -64,26 +64,26 @@ class Histories:
         """Forget the history of a deleted connector."""
         self._history.forget(connector)
 
-    def recorded(self, connector: str | None = None) -> Recorded:
-        """Return this worker's history of one connector, or of all."""
-        return self._history.recorded(connector)
+    def recorded(self, connector: str | None = None, seconds: int = SECONDS) -> Recorded:
+        """Return this worker's history of one connector, or of all, over so many seconds."""
+        return self._history.recorded(connector, seconds)
 
     @asked
     def gathered(
-        self, request: Request[tuple[Recorded, list[Part]]], connector: str | None, step: int
+        self, request: Request[tuple[Recorded, list[Part]]], connector: str | None, step: int, seconds: int = SECONDS
     ) -> Steps[tuple[Recorded, list[Part]]]:
         """Return all workers' histories of one connector or of all, in steps of ``step`` seconds, for any thread."""
         self._check(connector)
         parts = yield from self._others.gather(
-            request, connector, lambda owners, url: owners.history(url, connector, step)
+            request, connector, lambda owners, url: owners.history(url, connector, step, seconds)
         )
-        return self.recorded(connector), parts
+        return self.recorded(connector, seconds), parts
 
     @answered
-    def own(self, connector: str | None) -> Recorded:
+    def own(self, connector: str | None, seconds: int = SECONDS) -> Recorded:
         """Return this worker's history, for another worker. Any thread may call this."""
         self._check(connector)
-        return self.recorded(connector)
+        return self.recorded(connector, seconds)
 
     def _check(self, connector: str | None) -> None:
         if connector is not None:

@@ -58,22 +58,45 @@ class Plugins:
         connector: str | None = None,
         *,
         connect: bool = False,
+        choices: bool = False,
     ) -> Steps[Document]:
         """Validate a configuration for the connector plugin ``plugin``; the result has all mistakes.
 
         If ``connector`` is given, ``config`` is a patch of that connector's configuration. With ``connect``, the
-        connector's system is asked, too, and ``connection`` in the result tells whether it was.
+        connector's system is asked, too, and ``connection`` in the result tells whether it was. With ``choices``, the
+        result has the keys that :meth:`choices` can be asked for, each with what its values are.
         """
-        if connector is not None:
-            config = merged(self._connectors.entry(connector).config, config)
-        in_config = required_class(config)
-        check_same_class(in_config, plugin, (self._connectors.plugin(in_config), self._connectors.plugin(plugin)))
+        config, in_config = self._given(plugin, config, connector)
         request.enter(f"waiting for {in_config} to validate the given configuration")
         inquiry = messages.ValidateConfig(dict(config), self._worker_props, connect)
         report = yield from self._inquiries.ask(inquiry, messages.Validated)
         warnings = [{"key": key_of(warning, config), "message": warning} for warning in report.warnings]
         asked_system = {"connection": report.connection} if report.connection is not None else {}
-        return {**report.infos, **({"warnings": warnings} if warnings else {}), **asked_system}
+        askable = {"choices": report.choices} if choices else {}
+        return {**report.infos, **({"warnings": warnings} if warnings else {}), **asked_system, **askable}
+
+    @asked
+    def choices(
+        self, request: Request[Document], plugin: str, config: GivenConfig, key: str, connector: str | None = None
+    ) -> Steps[Document]:
+        """Ask the system of an unfinished configuration what ``key`` can name: tables, topics.
+
+        If ``connector`` is given, ``config`` is a patch of that connector's configuration.
+        """
+        config, in_config = self._given(plugin, config, connector)
+        request.enter(f"waiting for the system of {in_config} to tell what {key} can name")
+        given = {name: value for name, value in config.items() if value is not None}
+        inquiry = messages.FindChoices(given, self._worker_props, key)
+        report = yield from self._inquiries.ask(inquiry, messages.ChoicesFound)
+        return {"key": key, "values": report.values, "total": report.total}
+
+    def _given(self, plugin: str, config: GivenConfig, connector: str | None) -> tuple[GivenConfig, str]:
+        """Return a whole configuration, with the connector's own values below a patch, and its class."""
+        if connector is not None:
+            config = merged(self._connectors.entry(connector).config, config)
+        in_config = required_class(config)
+        check_same_class(in_config, plugin, (self._connectors.plugin(in_config), self._connectors.plugin(plugin)))
+        return config, in_config
 
     def _listed(self, name: str) -> PluginEntry:
         """Return the listed plugin of any kind that ``name`` refers to."""

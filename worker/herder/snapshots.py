@@ -18,7 +18,7 @@ from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import ConnectorSeen, GroupSeen, Snapshot
 from worker.stores.status.store import Status
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured, Rested, StillMeasured
+from worker.supervisor.notices import Changed, ClientMeasured, JvmLaunched, Launched, Measured, Rested, StillMeasured
 from worker.unit import Unit
 
 __all__ = ["Snapshots"]
@@ -61,11 +61,15 @@ class Snapshots:
         self.latest = self._snapshot()
         self._inbox.after(_INTERVAL_SECONDS, self.start)
 
-    def heard(self, notice: Launched | Rested | Changed | Measured | StillMeasured | ClientMeasured) -> None:
+    def heard(
+        self, notice: Launched | JvmLaunched | Rested | Changed | Measured | StillMeasured | ClientMeasured
+    ) -> None:
         """Record a unit's new phase or its report."""
         match notice:
             case Launched(unit, pid):
                 self._lives.launched(unit, pid, time.monotonic())
+            case JvmLaunched(pid, jvm):
+                self._lives.jvm_launched(pid, jvm)
             case Rested(unit):
                 self._lives.rested(unit)
             case Changed():

@@ -11,11 +11,13 @@ from typing import Any
 from worker.messages.offsets import OffsetPairs
 
 __all__ = [
+    "ChoicesFound",
     "CompactTables",
     "CompactionEnded",
     "DescribePlugin",
     "FenceProducers",
     "Fenced",
+    "FindChoices",
     "LookUpValues",
     "PluginDescribed",
     "PreviewConnector",
@@ -39,6 +41,18 @@ class ValidateConfig:
     config: dict[str, str | None]
     worker: dict[str, str]
     connect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FindChoices:
+    """Ask a connector's system what ``key`` can name; the answer is :class:`ChoicesFound`.
+
+    The configuration may be unfinished. A sink's ``topics`` are asked of its brokers.
+    """
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +109,23 @@ class FenceProducers:
 class Validated:
     """The answer to :class:`ValidateConfig`: Kafka Connect's ``ConfigInfos``, the connector's type, and warnings.
 
-    ``connection`` tells whether the connector's system was asked; ``None`` if that was not wanted.
+    ``connection`` tells whether the connector's system was asked; ``None`` if that was not wanted. ``choices`` are the
+    keys that :class:`FindChoices` can be asked for, each with what its values are.
     """
 
     infos: dict[str, Any]
     type: str
     warnings: list[str] = field(default_factory=list)
     connection: dict[str, Any] | None = None
+    choices: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicesFound:
+    """The answer to :class:`FindChoices`: the first ``values`` in order, and how many there are in all."""
+
+    values: list[str]
+    total: int
 
 
 @dataclass(frozen=True, slots=True)

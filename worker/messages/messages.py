@@ -25,11 +25,13 @@ from worker.messages.dead_letters import (
 )
 from worker.messages.hangs import Hanging, HangOver, Silent, Watched
 from worker.messages.inquiries import (
+    ChoicesFound,
     CompactionEnded,
     CompactTables,
     DescribePlugin,
     Fenced,
     FenceProducers,
+    FindChoices,
     LookUpValues,
     PluginDescribed,
     PreviewConnector,
@@ -75,6 +77,7 @@ __all__ = [
     "Addressed",
     "AlterSinkOffsets",
     "AlterSourceOffsets",
+    "ChoicesFound",
     "ClientMetrics",
     "Command",
     "CommitOffsets",
@@ -97,6 +100,7 @@ __all__ = [
     "Failed",
     "FenceProducers",
     "Fenced",
+    "FindChoices",
     "HangOver",
     "Hanging",
     "Idle",
@@ -246,6 +250,7 @@ class Rest:
 
 Inquiry: TypeAlias = (
     ValidateConfig
+    | FindChoices
     | DescribePlugin
     | PreviewConnector
     | CompactTables
@@ -282,6 +287,7 @@ Command: TypeAlias = (
     | RunTask
     | RunUnits
     | ValidateConfig
+    | FindChoices
     | DescribePlugin
     | PreviewConnector
     | CompactTables
@@ -368,6 +374,13 @@ class Lives:
     """A unit of a shared process runs in this thread (its ``threading.get_ident``)."""
 
     thread: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunsJvm:
+    """The process of the unit has a JVM, a process of its own, whose memory and CPU time count with it."""
+
+    pid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,9 +507,11 @@ Report: TypeAlias = (
     | Idle
     | NeedsProcess
     | Lives
+    | RunsJvm
     | Ended
     | TaskConfigs
     | Validated
+    | ChoicesFound
     | Previewed
     | PreviewEnded
     | TableCompacted

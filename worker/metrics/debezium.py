@@ -18,6 +18,8 @@ __all__ = ["DebeziumName", "debezium_name"]
 _LABELS: Final = ("plugin", "name", "context")
 _TABLE: Final = (*_LABELS, "table")
 _PREFIX: Final = "debezium_metrics_"
+_OF_DEBEZIUM: Final = "debezium_"
+"""How the names of measurements begin that Debezium's own connector makes in a JVM."""
 _MS: Final = 1000.0
 
 
@@ -71,12 +73,16 @@ _NAMES: Final[Mapping[str, DebeziumName]] = MappingProxyType(
 )
 
 
+def _of_jmx(name: str, labels: Mapping[str, str]) -> DebeziumName:
+    """Return Debezium's name for what its own connector measures in a JVM, whose attributes have capitals."""
+    attribute = "".join(word.capitalize() for word in name.removeprefix(_OF_DEBEZIUM).split("_"))
+    return DebeziumName(f"{_PREFIX}{attribute}", (*_LABELS, *(label for label in labels if label not in _LABELS)))
+
+
 def debezium_name(series: OwnSeries) -> tuple[DebeziumName, Labels] | None:
     """Return Debezium's name and labels for a plugin's measurement; ``None`` if it has none."""
-    found = _NAMES.get(series[0])
-    if found is None:
-        return None
     labels = dict(zip(series[1][::2], series[1][1::2], strict=True))
-    if labels.keys() != set(found.labels):
+    found = _of_jmx(series[0], labels) if series[0].startswith(_OF_DEBEZIUM) else _NAMES.get(series[0])
+    if found is None or labels.keys() != set(found.labels):
         return None
     return found, tuple((label, labels[label]) for label in found.labels)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from connect.internals.kafka.clients.statistics import PRODUCER
 from worker.metrics.catalogue import ERRORS, TASK_METRICS, Dialect, Group
 from worker.metrics.debezium import debezium_name
 from worker.metrics.mirrors import client_name, mirror_name
-from worker.metrics.processes import ProcessUse, units_of_processes
+from worker.metrics.processes import ProcessUse, Use, units_of_processes, with_jvms
 from worker.metrics.snapshot import (
     BOUNDS,
     COMMIT,
@@ -52,7 +52,10 @@ _LOADS: Final = {
     "load-byte-total": ("sluice_load_bytes_total", 1.0, "Bytes that loads have written."),
     "load-file-total": ("sluice_load_files_total", 1.0, "Files that loads have written."),
 }
-_REMAINING: Final = "source-remaining-"
+_AMOUNTS: Final = (
+    ("source-remaining-", "sluice_source_remaining", "What the source has left to read."),
+    ("source-total-", "sluice_source_total", "What the source has to read in all, done and left."),
+)
 _MOST_UNITS: Final = 8
 _TASK_STATES: Final = {
     "running": State.RUNNING,
@@ -129,9 +132,7 @@ class _Collected:
         return "clientid" if self.dialect is Dialect.STRIMZI else "client_id"
 
 
-def families(
-    seen: Snapshot, dialect: Dialect, now: float, use: Callable[[int], ProcessUse | None], own: int, version: str
-) -> Iterable[Family]:
+def families(seen: Snapshot, dialect: Dialect, now: float, use: Use, own: int, version: str) -> Iterable[Family]:
     """Return every series of a worker.
 
     ``use`` returns what a process uses, ``own`` is the worker's own process, ``version`` Sluice's version.
@@ -142,7 +143,7 @@ def families(
     for unit in sorted(unit for unit in seen.statuses if unit.is_task):
         task = seen.tasks.get(unit, TaskSeen())
         _task(to, seen, unit, task if seen.statuses[unit].state in _LIVE else task.counts(), now)
-    _processes(to, seen, use, own)
+    _processes(to, seen, with_jvms(use, seen.lives.jvms), own)
     return to.families.values()
 
 
@@ -275,9 +276,9 @@ def _task(to: _Collected, seen: Snapshot, unit: Unit, task: TaskSeen, now: float
         to.of(metric.group, name, labels, value, metric.help)
     if (lag := task.values.get("sink-record-lag")) is not None:
         to.add("sluice_sink_record_lag", labels, lag, "Records that the sink is behind, in all its partitions.")
-    for name, value in _remaining(task.values):
-        unit_labels = (*labels, ("unit", name))
-        to.add("sluice_source_remaining", unit_labels, value, "What the source has left to read.")
+    for prefix, metric_name, text in _AMOUNTS:
+        for name, value in _by_unit(task.values, prefix):
+            to.add(metric_name, (*labels, ("unit", name)), value, text)
     for attribute, (name, factor, text) in _LOADS.items():
         if attribute in task.values:
             to.add(name, labels, task.values[attribute] * factor, text)
@@ -325,9 +326,9 @@ def _task_values(seen: Snapshot, unit: Unit, task: TaskSeen) -> Iterator[tuple[s
         yield "pause-ratio", shares.paused
 
 
-def _remaining(values: Mapping[str, float]) -> list[tuple[str, float]]:
-    found = sorted((name, value) for name, value in values.items() if name.startswith(_REMAINING))
-    return [(name.removeprefix(_REMAINING), value) for name, value in found[:_MOST_UNITS]]
+def _by_unit(values: Mapping[str, float], prefix: str) -> list[tuple[str, float]]:
+    found = sorted((name, value) for name, value in values.items() if name.startswith(prefix))
+    return [(name.removeprefix(prefix), value) for name, value in found[:_MOST_UNITS]]
 
 
 def _client(to: _Collected, client: ClientSeen) -> None:
@@ -341,7 +342,7 @@ def _client(to: _Collected, client: ClientSeen) -> None:
         to.of(Group.FETCH, "records-lag", place, lag, "Records that the consumer is behind in a partition.")
 
 
-def _processes(to: _Collected, seen: Snapshot, use: Callable[[int], ProcessUse | None], own: int) -> None:
+def _processes(to: _Collected, seen: Snapshot, use: Use, own: int) -> None:
     """Add the worker's process, under the names of every Prometheus client, and the processes of its units."""
     if (found := use(own)) is not None:
         to.add("process_cpu_seconds_total", (), found.cpu_seconds, "CPU seconds of the worker's own process.")
@@ -353,7 +354,7 @@ def _processes(to: _Collected, seen: Snapshot, use: Callable[[int], ProcessUse |
         to.add("sluice_process_open_fds", labels, used.open_files, "Open files of the unit's process.")
 
 
-def _used_by_units(seen: Snapshot, use: Callable[[int], ProcessUse | None]) -> Iterator[tuple[Labels, ProcessUse]]:
+def _used_by_units(seen: Snapshot, use: Use) -> Iterator[tuple[Labels, ProcessUse]]:
     """Add the resources used by each unit with its own process, and the total for those in shared processes."""
     shared: list[ProcessUse] = []
     for pid, units in units_of_processes(seen.lives.processes()).items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from worker.supervisor.lifecycle import Phase
@@ -73,6 +73,8 @@ class LifetimesSeen:
     lives: Mapping[Unit, Life]
     failures: Mapping[Unit, int]
     at: float
+    jvms: Mapping[int, int] = field(default_factory=dict)
+    """The JVM of each process that has one."""
 
     def shares(self, unit: Unit) -> Shares | None:
         """Return the fractions of a task's life; ``None`` for one that is not known."""
@@ -92,10 +94,15 @@ class Lifetimes:
         self._succeeded: Counter[bool] = Counter()
         self._failed: Counter[bool] = Counter()
         self._failures: Counter[Unit] = Counter()
+        self._jvms: dict[int, int] = {}
 
     def launched(self, unit: Unit, pid: int, now: float) -> None:
         """Record that a process starts running a unit."""
         self._lives[unit] = Life(now, changed=now, pid=pid)
+
+    def jvm_launched(self, pid: int, jvm: int) -> None:
+        """Record that a process has a JVM."""
+        self._jvms[pid] = jvm
 
     def rested(self, unit: Unit) -> None:
         """Record that a unit continues without a process."""
@@ -122,10 +129,13 @@ class Lifetimes:
 
     def seen(self, now: float) -> LifetimesSeen:
         """Return the current state."""
+        processes = {life.pid for life in self._lives.values()}
+        self._jvms = {pid: jvm for pid, jvm in self._jvms.items() if pid in processes}
         return LifetimesSeen(
             Starts(self._succeeded[False], self._failed[False]),
             Starts(self._succeeded[True], self._failed[True]),
             dict(self._lives),
             dict(self._failures),
             now,
+            self._jvms,
         )

@@ -32,7 +32,7 @@ Document: TypeAlias = Mapping[str, Any]
 
 _LAG: Final = "sink-record-lag"
 _PARTITIONS: Final = "partition-count"
-_REMAINING: Final = "source-remaining-"
+_AMOUNTS: Final = ("source-remaining-", "source-total-", "sink-drain-")
 _UNCOMMITTED: Final = "sink-uncommitted-partition-count"
 _MOMENTARY: Final = frozenset((_LAG, _UNCOMMITTED, "sink-record-active-count", "source-record-active-count"))
 _MOVES: Final = frozenset((State.RUNNING, State.PAUSED))
@@ -298,7 +298,7 @@ def _same(some: Sequence[object], others: Sequence[object]) -> bool:
 
 def is_momentary(name: str) -> bool:
     """Return whether a value is that of a moment, such as a rate or a lag, rather than a count."""
-    return name in _MOMENTARY or name.endswith("-rate") or name.startswith(_REMAINING)
+    return name in _MOMENTARY or name.endswith("-rate") or name.startswith(_AMOUNTS)
 
 
 def _without_moment(measured: TaskMeasured, at: str | None) -> TaskMeasured:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from worker.unit import Unit
 
-__all__ = ["ProcessUse", "processes_document", "units_of_processes", "use_of"]
+__all__ = ["ProcessUse", "Use", "processes_document", "units_of_processes", "use_of", "with_jvms"]
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -45,6 +45,19 @@ def use_of(pid: int) -> ProcessUse | None:
 
 
 Use: TypeAlias = Callable[[int], ProcessUse | None]
+
+
+def with_jvms(use: Use, jvms: Mapping[int, int]) -> Use:
+    """Return a function that counts the JVM of a process with the process."""
+
+    def both(pid: int) -> ProcessUse | None:
+        own, jvm = use(pid), use(jvms[pid]) if pid in jvms else None
+        if own is None or jvm is None:
+            return own
+        cpu, memory = own.cpu_seconds + jvm.cpu_seconds, own.resident_bytes + jvm.resident_bytes
+        return ProcessUse(cpu, memory, own.open_files + jvm.open_files, own.started)
+
+    return both
 
 
 def processes_document(processes: Mapping[Unit, int], use: Use = use_of) -> list[dict[str, Any]]:

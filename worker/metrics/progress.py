@@ -12,10 +12,12 @@ from typing import Final
 
 from worker.formatting import counted
 
-__all__ = ["Progress", "ProgressLog", "Run"]
+__all__ = ["Progress", "ProgressLines", "ProgressLog", "Run"]
 
 logger = logging.getLogger(__name__)
 _INTERVAL_SECONDS: Final = 2.0
+_SECONDS_BETWEEN_LINES: Final = 60.0
+"""Where nobody sits in front of it: a log that is kept."""
 _READ: Final = "source-record-write-total"
 _WRITTEN: Final = "sink-record-send-total"
 _LAG: Final = "sink-record-lag"
@@ -99,11 +101,34 @@ class Run:
         return f"{', '.join(halves)} in {self._ended - self._begun:,.1f} s" if halves else None
 
 
-class ProgressLog:
-    """Logs the progress every two seconds and the sums at the end, in a thread that does nothing else."""
+class ProgressLines:
+    """Chooses the moments that get a line: the first at which something has moved, and others ``seconds`` later."""
 
-    def __init__(self, totals: Callable[[], Future[dict[str, float]]]) -> None:
+    def __init__(self, begun: float, seconds: float) -> None:
+        self._seconds = seconds
+        self._before = Progress.of({}, begun)
+        self._last: float | None = None
+
+    def line(self, now: Progress) -> str | None:
+        """Return a line with the rates since the one before; ``None`` if it is not time, or nothing has moved."""
+        if self._last is not None and now.at - self._last < self._seconds:
+            return None
+        line = now.line(self._before)
+        self._before = now
+        if line is not None:
+            self._last = now.at
+        return line
+
+
+class ProgressLog:
+    """Logs the progress every two seconds on a terminal, every minute elsewhere, and the sums at the end.
+
+    It does so in a thread that does nothing else.
+    """
+
+    def __init__(self, totals: Callable[[], Future[dict[str, float]]], *, on_terminal: bool) -> None:
         self._totals = totals
+        self._seconds = 0.0 if on_terminal else _SECONDS_BETWEEN_LINES
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="progress", daemon=True)
 
@@ -112,17 +137,17 @@ class ProgressLog:
         self._thread.start()
 
     def close(self) -> None:
-        """Write a last line if something has changed, and end."""
+        """Write the sums if something has moved, and end."""
         self._stopped.set()
         self._thread.join()
 
     def _loop(self) -> None:
         before = Progress.of({}, time.monotonic())
-        run = Run(before.at)
+        run, lines = Run(before.at), ProgressLines(before.at, self._seconds)
         while True:
             ended = self._stopped.wait(_INTERVAL_SECONDS)
             now = Progress.of(self._totals().result(), time.monotonic())
-            if (line := now.line(before)) is not None:
+            if (line := lines.line(now)) is not None:
                 logger.info("%s", line)
             run.add(before, now)
             before = now

@@ -63,10 +63,11 @@ class OwnerClient:
         path = f"{url}connectors/{quote(connector, safe='')}/status?forward=false"
         return self._threads.submit(self._ask, path, self._key(), tasks_measured)
 
-    def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
+    def history(self, url: str, connector: str | None, step: int, seconds: int) -> Future[Part]:
         """Query the history of the tasks of one connector, or of all, at the worker at ``url``."""
         path = "history" if connector is None else f"connectors/{quote(connector, safe='')}/history"
-        return self._threads.submit(self._ask, f"{url}{path}?step={step}&forward=false", self._key(), history_part)
+        path += f"?step={step}&last={seconds}&forward=false"
+        return self._threads.submit(self._ask, f"{url}{path}", self._key(), history_part)
 
     def own_numbers(self, url: str, connector: str) -> Future[list[dict[str, Any]]]:
         """Query the measurements that plugins make in a connector's tasks at the worker at ``url``."""

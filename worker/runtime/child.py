@@ -32,7 +32,7 @@ from worker.runtime.control import Control
 from worker.runtime.dead_letters.loads import LoadDeadLetters
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.inquiries.inquiries import answer
-from worker.runtime.java.jvm import has_jvm
+from worker.runtime.java.jvm import has_jvm, when_jvm_ends
 from worker.runtime.java.task import run_java_task
 from worker.runtime.link import Line, Link
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
@@ -109,7 +109,7 @@ def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watc
             case messages.RunTask():
                 _run_task(first, link, redaction, watch)
             case _ if isinstance(first, messages.Inquiry):
-                link.send(answer(first, link, redaction))
+                _answer(first, link, redaction)
             case _:
                 raise ConnectError(f"A process cannot start with the command {type(first).__name__}.")
     except BaseException as error:
@@ -117,6 +117,15 @@ def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watc
         link.send(_needs_main_thread(link, error) or messages.Failed(redaction.redacted(failure_trace(error))))
     finally:
         watch.close()
+
+
+def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> None:
+    """Answer an inquiry, or say why that is not to be had from a JVM that ends."""
+    forget = when_jvm_ends(lambda reason: link.send(messages.Failed(redaction.redacted(reason))))
+    try:
+        link.send(answer(inquiry, link, redaction))
+    finally:
+        forget()
 
 
 def _needs_main_thread(link: Link, error: BaseException | None) -> messages.NeedsProcess | None:

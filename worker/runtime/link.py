@@ -139,6 +139,10 @@ class Link:
         if not self._closed:
             self._line.send(Addressed(self._seat, report) if self.shares else report)
 
+    def send_of_process(self, report: Report) -> None:
+        """Send a report of the whole process, which the unit may share with others."""
+        self._line.send(report)
+
     def hear(self, command: Command) -> None:
         """Take in a command. Called by one thread."""
         if isinstance(command, messages.SetLogLevel):

@@ -24,6 +24,7 @@ from worker.messages import messages
 from worker.metrics.snapshot import BOUNDS, COMMIT, LATENCY
 
 __all__ = [
+    "AMOUNTS",
     "RATE",
     "ActiveTopics",
     "OwnMeasurements",
@@ -34,7 +35,6 @@ __all__ = [
     "Timings",
     "Window",
     "measurements_of",
-    "remaining_gauges",
 ]
 
 
@@ -125,6 +125,11 @@ class TaskMetrics:
         """Set several gauges."""
         self._gauges |= values
 
+    def replace(self, prefixes: tuple[str, ...], values: Mapping[str, float]) -> None:
+        """Set gauges, and remove others whose names begin so: what is no longer told is no longer known."""
+        kept = {name: value for name, value in self._gauges.items() if not name.startswith(prefixes)}
+        self._gauges = {**kept, **values}
+
     def own(self, measurements: Iterable[Measurement]) -> None:
         """Set the measurements of the plugin; former ones that are missing are removed."""
         self._own.take(measurements)
@@ -214,10 +219,15 @@ def _is_named_well(each: Measurement) -> bool:
     return names and len(labels) == len(each.labels) and not labels & _RUNTIMES and each.help.isprintable()
 
 
-def remaining_gauges(task: SourceTask[Any]) -> dict[str, float]:
-    """Return the gauges of what a source task has left to read; none if the task raises an error."""
+AMOUNTS: Final = ("source-remaining-", "source-total-")
+"""What the names of :func:`amount_gauges` begin with."""
+
+
+def amount_gauges(task: SourceTask[Any]) -> dict[str, float]:
+    """Return the gauges of what a source task has to read, and of what is left; none if the task raises an error."""
     try:
-        return {f"source-remaining-{unit}": float(amount) for unit, amount in task.remaining().items()}
+        told = zip(AMOUNTS, (task.remaining(), task.total()), strict=True)
+        return {f"{prefix}{unit}": float(amount) for prefix, amounts in told for unit, amount in amounts.items()}
     except Exception as error:
         logger.warning("The task failed to report what remains to be read: %s", error)
         return {}

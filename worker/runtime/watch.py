@@ -27,7 +27,7 @@ from worker.messages import messages
 from worker.messages.hangs import hang_trace
 from worker.processes.stacks import line_of_plugin
 
-__all__ = ["CHAIN", "Limits", "Lookout", "Watch"]
+__all__ = ["CHAIN", "Limits", "Lookout", "OutsideCall", "Watch"]
 
 CHAIN: Final = "the chain of transformations and converters"
 """The name of the call that takes a batch through the chain."""
@@ -69,7 +69,7 @@ class _Call:
         self._watch = watch
         self.name = name
         self.patience = patience
-        self.before: _Call | None = None
+        self.before: _Call | OutsideCall | None = None
         self.frame: FrameType | None = None
         self.thread = 0
         self.reported = False
@@ -82,6 +82,23 @@ class _Call:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._watch.enter(self.before)
         self.frame = None
+
+
+class OutsideCall:
+    """A call of a plugin that another than a thread of Python is in, such as one of a JVM.
+
+    ``lasted`` is for how many seconds it has been there before; ``place`` is its line and stack, which are kept new.
+    """
+
+    __slots__ = ("lasted", "name", "patience", "place", "reported", "thread")
+
+    def __init__(self, name: str, lasted: float, place: tuple[str, str]) -> None:
+        self.name = name
+        self.lasted = lasted
+        self.place = place
+        self.patience = 1
+        self.thread = 0
+        self.reported = False
 
 
 class Watch:
@@ -107,12 +124,12 @@ class Watch:
         self._lookout = lookout
         self._limits = Limits(0, 0, 0)
         self._lock = threading.Lock()
-        self._call: _Call | None = None
+        self._call: _Call | OutsideCall | None = None
         self._is_over = False
         self._closed = threading.Event()
         self._last_look: threading.Timer | None = None
         # Used only by the thread that looks.
-        self._seen: _Call | None = None
+        self._seen: _Call | OutsideCall | None = None
         self._lasted = 0.0
         self._next_report = 0.0
         self._longest: dict[str, float] = {}
@@ -151,7 +168,7 @@ class Watch:
     def waiting(self) -> Iterator[None]:
         """Do not watch while the plugin lets the runtime wait; after that, the time of the call starts anew."""
         call = self._call
-        if call is None or call.thread != threading.get_ident():
+        if not isinstance(call, _Call) or call.thread != threading.get_ident():
             yield
             return
         self.enter(None)
@@ -162,7 +179,7 @@ class Watch:
             again.frame, again.thread, again.before = call.frame, call.thread, call.before
             self.enter(again)
 
-    def enter(self, call: _Call | None) -> _Call | None:
+    def enter(self, call: _Call | OutsideCall | None) -> _Call | OutsideCall | None:
         """Make this the current call, and return the former one."""
         with self._lock:
             before, self._call = self._call, call
@@ -199,7 +216,7 @@ class Watch:
         if call is not self._seen or call is None:
             if self._seen is not None and self._lasted >= self._limits.warning:
                 self._longest[self._seen.name] = max(self._longest.get(self._seen.name, 0.0), self._lasted)
-            self._seen, self._lasted = call, 0.0
+            self._seen, self._lasted = call, call.lasted if isinstance(call, OutsideCall) else 0.0
             if call is not None:
                 # A call that once took long, and returned, may take long again.
                 usual = _GROWTH * self._longest.get(call.name, 0.0)
@@ -212,11 +229,11 @@ class Watch:
             self._next_report = _GROWTH * self._lasted
             self._report(call)
 
-    def _hanging(self, call: _Call) -> messages.Hanging:
+    def _hanging(self, call: _Call | OutsideCall) -> messages.Hanging:
         line, stack = _place(call)
         return messages.Hanging(call.name, self._lasted, time.time() - self._lasted, line, self._hide(stack))
 
-    def _report(self, call: _Call) -> None:
+    def _report(self, call: _Call | OutsideCall) -> None:
         hanging = self._hanging(call)
         with self._lock:
             if self._call is call:
@@ -229,7 +246,7 @@ class Watch:
             line, stack = _place(call)
             logger.warning("Asked to stop, but %s has not returned: %s\n%s", call.name, line, stack)
 
-    def _end_in(self, call: _Call) -> None:
+    def _end_in(self, call: _Call | OutsideCall) -> None:
         trace = hang_trace(self._hanging(call))
         with self._lock:
             if self._call is not call:
@@ -276,8 +293,10 @@ class Lookout:
                 watch.look(seconds)
 
 
-def _place(call: _Call) -> tuple[str, str]:
+def _place(call: _Call | OutsideCall) -> tuple[str, str]:
     """Return the line of the plugin that a call has reached, and the stack from the runtime's frame on."""
+    if isinstance(call, OutsideCall):
+        return call.place
     frames: list[tuple[FrameType, int]] = []
     frame = sys._current_frames().get(call.thread)
     while frame is not None and frame is not call.frame:

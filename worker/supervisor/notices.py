@@ -19,6 +19,7 @@ __all__ = [
     "ClientMeasured",
     "Expires",
     "Hangs",
+    "JvmLaunched",
     "Launched",
     "Loaded",
     "Measured",
@@ -59,6 +60,14 @@ class Launched:
 
     unit: Unit
     pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class JvmLaunched:
+    """The process with this id has a JVM."""
+
+    pid: int
+    jvm: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +200,7 @@ class Answered:
 
 Notice: TypeAlias = (
     Launched
+    | JvmLaunched
     | Rested
     | Changed
     | Published

@@ -15,7 +15,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Final, Protocol
@@ -189,6 +189,8 @@ class _Process(Piped):
         self._pidfd: int | None = forked.pidfd
         self._status: int | None = forked.status
         self._code: int | None = None
+        self._is_heard = False
+        """Whether all that is left of an ended process is received."""
 
     @property
     def sentinel(self) -> int | None:
@@ -204,9 +206,11 @@ class _Process(Piped):
         # All output that it printed before it sent these reports has arrived.
         yield from self._output.drain() if ended else self._output.receive()
         yield from said
+        self._is_heard = ended
 
     def gone(self) -> bool:
-        return self.pipe.closed and self.has_ended()
+        # Not just ended: what it wrote when it crashed, after the last read, is yet to be received.
+        return self._is_heard
 
     def kill(self) -> None:
         if self._pidfd is None:
@@ -437,25 +441,33 @@ _RESIDENT: Final = 1
 
 
 class MemoryLimit:
-    """A limit in bytes for each process; 0 is none. Used by one thread."""
+    """A limit in bytes for each process, with its JVM if it has one; 0 is none. Used by one thread."""
 
     def __init__(self, limit: int, now: Callable[[], float] = time.monotonic) -> None:
         self.limit = limit
         self._now = now
         self._looked = now()
+        self._jvms: dict[int, int] = {}
+
+    def count(self, pid: int, jvm: int) -> None:
+        """Count the memory of a JVM with that of its process."""
+        if self.limit:
+            self._jvms[pid] = jvm
 
     @property
     def next_look(self) -> float | None:
         """When to check again; ``None`` without a limit."""
         return self._looked + _INTERVAL_SECONDS if self.limit else None
 
-    def exceeded(self, processes: Iterable[int]) -> Iterator[tuple[int, int]]:
+    def exceeded(self, processes: Collection[int]) -> Iterator[tuple[int, int]]:
         """If a check is due, yield the processes that exceed the limit, each with its bytes."""
         if self.next_look is None or self._now() < self.next_look:
             return
         self._looked = self._now()
+        self._jvms = {pid: jvm for pid, jvm in self._jvms.items() if pid in processes}
         for pid in processes:
-            if (used := _resident(pid)) > self.limit:
+            jvm = self._jvms.get(pid)
+            if (used := _resident(pid) + (0 if jvm is None else _resident(jvm))) > self.limit:
                 yield pid, used
 
 

@@ -40,6 +40,7 @@ from worker.supervisor.inquiries import Inquiries
 from worker.supervisor.lifecycle import Event, Phase, ProcessEvent, ProcessPhase
 from worker.supervisor.notices import (
     Hangs,
+    JvmLaunched,
     Launched,
     Notice,
     OwnershipAsked,
@@ -314,7 +315,7 @@ class Supervisor:
                 self._notify(Published(unit.connector, tuple(configs)))
             case messages.Idle():
                 self._let_rest(running)
-            case messages.Started():
+            case messages.RunsJvm() | messages.Started():
                 self._started(running, report)
             case messages.Failed(trace):
                 self._failed(running, trace)
@@ -327,7 +328,12 @@ class Supervisor:
             case _:
                 logger.error("%s sent an unexpected %s, which is ignored", unit, type(report).__name__)
 
-    def _started(self, running: RunningUnit, report: messages.Started) -> None:
+    def _started(self, running: RunningUnit, report: messages.RunsJvm | messages.Started) -> None:
+        if isinstance(report, messages.RunsJvm):
+            if (pid := running.child.pid) is not None:
+                self._memory.count(pid, report.pid)
+                self._notify(JvmLaunched(pid, report.pid))
+            return
         running.version = report.version
         if report.needs_process:
             self._hosts.needs_process(running.unit)

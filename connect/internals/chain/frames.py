@@ -4,7 +4,7 @@ record, such as the id of its schema, moves between the data and a header.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from connect.converter import Converter
@@ -29,22 +29,25 @@ def framed(converter: Converter[Any], data: bytes | None, headers: RawHeaders | 
 
 
 def framed_column(
-    name: str | None, data: Sequence[bytes | None], headers: Sequence[RawHeaders | None]
+    marks: Mapping[str, bytes], data: Sequence[bytes | None], headers: Sequence[RawHeaders | None]
 ) -> Sequence[bytes | None]:
-    """Return a column of consumed data, each with what the header of that name says of it before it."""
-    if name is None or (isinstance(headers, Constant) and not headers.value):
+    """Return a column of consumed data, each with what a header says of it before it, after the mark of the header."""
+    if not marks or (isinstance(headers, Constant) and not headers.value):
         return data
     if isinstance(data, Constant) and data.value is None:
         return data
-    return [_joined(name, item, row) if row else item for item, row in zip(data, headers, strict=True)]
+    return [_joined(marks, item, row) if row else item for item, row in zip(data, headers, strict=True)]
 
 
-def _joined(name: str | None, data: bytes | None, headers: RawHeaders) -> bytes | None:
-    if name is None or data is None:
+def _joined(marks: Mapping[str, bytes], data: bytes | None, headers: RawHeaders) -> bytes | None:
+    if data is None:
         return data
-    # As in Java, the last one counts.
-    frame = next((value for key, value in reversed(headers) if key == name), None)
-    return data if frame is None else frame + data
+    for name, mark in marks.items():
+        # As in Java, the last one of a name counts.
+        frame = next((value for key, value in reversed(headers) if key == name), None)
+        if frame is not None:
+            return mark + frame + data
+    return data
 
 
 def unframed(
@@ -54,9 +57,9 @@ def unframed(
     name = converter.writes_frame_to
     if name is None or data is None:
         return data, headers
-    size = converter.frame_size(data)
+    start, end = len(converter.reads_frame_from.get(name, b"")), converter.frame_size(data)
     others = [header for header in headers or () if header[0] != name]
-    return data[size:], [*others, (name, data[:size])]
+    return data[end:], [*others, (name, data[start:end])]
 
 
 def unframed_column(

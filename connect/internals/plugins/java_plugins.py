@@ -1,5 +1,7 @@
 """Java's plugins in the folders of ``plugin.path``: which there are is read from their jars, without a JVM.
 
+A jar lists its plugins. Where no jar of a plugin's folder lists a connector, the classes are looked at.
+
 They run in a JVM, with Kafka Connect's own runtime. One that has a plugin of Python that stands for it runs only where
 a configuration says ``engine=java``.
 """
@@ -12,6 +14,7 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +22,7 @@ from typing import Final
 
 from connect.errors import os_reason
 from connect.internals.plugins.entry import PluginEntry, PluginKind
+from connect.internals.plugins.java_classes import ClassFile, classes_of, implementations
 from connect.internals.plugins.listing import BrokenPackage
 
 __all__ = ["JavaListing", "JavaPlugin", "java_plugins"]
@@ -44,7 +48,7 @@ _CONTINUATION: Final = re.compile(r"\r?\n ")
 
 @dataclass(frozen=True, slots=True)
 class JavaPlugin:
-    """A Java class that its jar lists as a plugin.
+    """A Java class that is a plugin; ``is_listed`` says that its jar lists it.
 
     ``version`` is that of the jar, by its manifest or else by its name: what the class itself says, only a JVM knows.
     """
@@ -54,6 +58,7 @@ class JavaPlugin:
     class_name: str
     version: str | None
     jar: Path
+    is_listed: bool = True
 
 
 class JavaListing:
@@ -66,23 +71,27 @@ class JavaListing:
         self._folders = tuple(folders)
 
     @cached_property
-    def _read(self) -> tuple[tuple[PluginEntry, ...], tuple[BrokenPackage, ...]]:
+    def _read(self) -> tuple[tuple[JavaPlugin, ...], tuple[BrokenPackage, ...]]:
         plugins: list[JavaPlugin] = []
         broken: list[BrokenPackage] = []
         for folder in self._folders:
             found, unread = java_plugins(folder)
             plugins += found
             broken += unread
-        entries = (
-            PluginEntry(plugin.kind, plugin.class_name, plugin.type, version=plugin.version, java=plugin.jar)
-            for plugin in plugins
-        )
-        return tuple(entries), tuple(broken)
+        return tuple(plugins), tuple(broken)
 
-    @property
+    @cached_property
     def entries(self) -> tuple[PluginEntry, ...]:
         """The plugins, each version of each."""
-        return self._read[0]
+        return tuple(
+            PluginEntry(plugin.kind, plugin.class_name, plugin.type, version=plugin.version, java=plugin.jar)
+            for plugin in self._read[0]
+        )
+
+    @property
+    def are_listed(self) -> bool:
+        """Whether the jars list all of them, so that nobody need look at classes."""
+        return all(plugin.is_listed for plugin in self._read[0])
 
     @property
     def broken(self) -> tuple[BrokenPackage, ...]:
@@ -103,50 +112,86 @@ class JavaListing:
 
 
 def java_plugins(folder: Path) -> tuple[list[JavaPlugin], list[BrokenPackage]]:
-    """Return the plugins that jars in and below a folder list, and the jars and folders that cannot be read."""
+    """Return the plugins in the jars in and below a folder, and the jars and folders that cannot be read."""
     plugins: list[JavaPlugin] = []
     broken: list[BrokenPackage] = []
 
     def skip(error: OSError) -> None:
         broken.append(BrokenPackage(f"Folder {error.filename}", f"It cannot be read: {os_reason(error)}"))
 
-    for jar in _jars(folder, skip):
-        try:
-            plugins += _plugins_of(jar)
-        except OSError as error:
-            broken.append(BrokenPackage(f"Jar {jar}", f"It cannot be read: {os_reason(error)}"))
-        except (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, RuntimeError, EOFError) as error:
-            broken.append(BrokenPackage(f"Jar {jar}", f"It is damaged, or no jar: {error}. Download it again"))
+    for jars in _locations(folder, skip):
+        found: list[JavaPlugin] = []
+        whole: list[Path] = []
+        for jar in jars:
+            with _reported(jar, broken):
+                found += _listed(jar)
+                whole.append(jar)
+        if not any(plugin.kind is PluginKind.CONNECTOR for plugin in found):
+            found += _unlisted(whole, found, broken)
+        plugins += found
     return plugins, broken
 
 
-def _jars(folder: Path, skip: Callable[[OSError], None]) -> Iterator[Path]:
-    """Yield the jars of a folder; as in Java, those of plugins may be links to folders elsewhere."""
+@contextmanager
+def _reported(jar: Path, broken: list[BrokenPackage]) -> Iterator[None]:
+    """Skip a jar that cannot be read, and say so."""
+    try:
+        yield
+    except OSError as error:
+        broken.append(BrokenPackage(f"Jar {jar}", f"It cannot be read: {os_reason(error)}"))
+    except (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, RuntimeError, EOFError) as error:
+        broken.append(BrokenPackage(f"Jar {jar}", f"It is damaged, or no jar: {error}. Download it again"))
+
+
+def _locations(folder: Path, skip: Callable[[OSError], None]) -> Iterator[list[Path]]:
+    """Yield the jars of each plugin; as in Java, those may be links to folders elsewhere."""
     for child in sorted(folder.iterdir()):
         if child.is_dir():
             found = (Path(place, name) for place, _, names in os.walk(child, onerror=skip) for name in names)
-            yield from sorted(path for path in found if _is_jar(path))
+            yield sorted(path for path in found if _is_jar(path))
         elif _is_jar(child):
-            yield child
+            yield [child]
 
 
 def _is_jar(path: Path) -> bool:
     return path.suffix.lower() == ".jar"
 
 
-def _plugins_of(jar: Path) -> list[JavaPlugin]:
+def _listed(jar: Path) -> list[JavaPlugin]:
     with zipfile.ZipFile(jar) as archive:
         names = archive.NameToInfo.keys()
         listed = {service: _text(archive, _SERVICES + service) for service in _KINDS if _SERVICES + service in names}
         if not listed:
             return []
-        manifest = _text(archive, _MANIFEST) if _MANIFEST in names else ""
-    version = _version(manifest, jar.name)
+        version = _version_of(archive, jar)
     return [
         JavaPlugin(*_KINDS[service], class_name, version, jar)
         for service, text in listed.items()
         for class_name in _classes(text)
     ]
+
+
+def _unlisted(jars: Iterable[Path], known: Iterable[JavaPlugin], broken: list[BrokenPackage]) -> Iterator[JavaPlugin]:
+    """Yield the plugins among the classes of one location, but for those that are known."""
+    classes: list[ClassFile] = []
+    for jar in jars:
+        with _reported(jar, broken):
+            classes += classes_of(jar)
+    listed = {(plugin.kind, plugin.class_name) for plugin in known}
+    versions: dict[Path, str | None] = {}
+    for service, found in implementations(classes, _KINDS):
+        kind, its_type = _KINDS[service]
+        if (kind, found.name) in listed:
+            continue
+        if found.jar not in versions:
+            with zipfile.ZipFile(found.jar) as archive:
+                versions[found.jar] = _version_of(archive, found.jar)
+        yield JavaPlugin(kind, its_type, found.name, versions[found.jar], found.jar, is_listed=False)
+
+
+def _version_of(archive: zipfile.ZipFile, jar: Path) -> str | None:
+    manifest = _text(archive, _MANIFEST) if _MANIFEST in archive.NameToInfo else ""
+    return _version(manifest, jar.name)
 
 
 def _text(archive: zipfile.ZipFile, name: str) -> str:

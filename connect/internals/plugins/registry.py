@@ -185,7 +185,7 @@ class PluginRegistry:
                 found = next(filter(None, (self._java_class(PluginKind.CONNECTOR, alias) for alias in aliases)), None)
         if found is None:
             raise PluginError(
-                f"engine=java needs a Java plugin, and no jar on plugin.path lists {name} as a connector. Put the "
+                f"engine=java needs a Java plugin, and no jar on plugin.path has a connector {name}. Put the "
                 "folder with its jars into a folder of plugin.path and restart the worker, or remove "
                 f"engine.{self._place}"
             )
@@ -298,6 +298,11 @@ class PluginRegistry:
 
     def _skipped(self) -> str:
         return "".join(f". {broken}" for broken in (*self.broken, *self._java.broken))
+
+    @property
+    def java_is_listed(self) -> bool:
+        """Whether the jars list all of Java's plugins, so that a JVM need not look at the classes."""
+        return self._java.are_listed
 
     @property
     def broken_jars(self) -> tuple[BrokenPackage, ...]:

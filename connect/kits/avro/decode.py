@@ -6,6 +6,7 @@ import copy
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from connect.data import Schema, Type, logical
@@ -23,7 +24,7 @@ from connect.kits.avro.source import DEEPEST, Source, choose
 from connect.kits.avro.structure import Structure, check_depth
 from connect.kits.avro.to_connect import only_branch
 from connect.kits.avro.wire_format import MalformedError
-from connect.kits.schema_frame import HEADER, frame_size, key_of
+from connect.kits.schema_frame import HEADER, key_of
 
 __all__ = ["Decode", "DecodeBlock", "block_decoder", "decoder"]
 
@@ -42,17 +43,24 @@ _FOREIGN: Final = (ArithmeticError, LookupError, TypeError, ValueError, struct.e
 
 
 def decoder(
-    writer: AvroSchema, reader: AvroSchema, schema: Schema | None, config: AvroDataConfig, header: int = HEADER
+    writer: AvroSchema,
+    reader: AvroSchema,
+    schema: Schema | None,
+    config: AvroDataConfig,
+    header: int = HEADER,
+    name: Callable[[bytes], str] = key_of,
 ) -> Decode:
     """Compile the decoder for messages written in the Avro schema ``writer`` and read as ``reader``.
 
-    ``schema`` is the Connect schema of ``reader``, and ``header`` the size of the messages' headers. Raises
+    ``schema`` is the Connect schema of ``reader``, and ``header`` the size of the messages' headers. ``name`` tells for
+    errors what a message names its schema by. Raises
     :class:`~connect.errors.SchemaError` if data written with ``writer`` cannot be read as ``reader``.
     """
     if schema is None and not is_schemaless(writer):
         raise SchemaError(f"A value written in {writer.full_name} cannot be read as one without a schema.")
     check_depth(writer)
     read = _Compiler(writer, config).compiled(writer, reader, schema, header)
+    refusal = partial(_refusal, header, name)
 
     def decode(messages: Sequence[bytes]) -> list[Any]:
         values: list[Any] = []
@@ -61,13 +69,13 @@ def decoder(
         except DataError:
             raise
         except MalformedError as error:
-            raise _refusal(messages[len(values)], str(error)) from error
+            raise refusal(messages[len(values)], str(error)) from error
         except (IndexError, struct.error) as error:
-            raise _refusal(messages[len(values)], "it ends before all of the value is read") from error
+            raise refusal(messages[len(values)], "it ends before all of the value is read") from error
         except RecursionError as error:
-            raise _refusal(messages[len(values)], "it is nested too deeply") from error
+            raise refusal(messages[len(values)], "it is nested too deeply") from error
         except _FOREIGN as error:
-            raise _refusal(messages[len(values)], str(error)) from error
+            raise refusal(messages[len(values)], str(error)) from error
         return values
 
     return decode
@@ -95,11 +103,9 @@ def block_decoder(avro: AvroSchema, schema: Schema, config: AvroDataConfig) -> D
     return decode
 
 
-def _refusal(message: bytes, reason: str) -> DataError:
-    size = max(len(message) - frame_size(message), 0)
-    return DataError(
-        f"The {size} bytes of the message are no value of the Avro schema with {key_of(message)}: {reason}."
-    )
+def _refusal(header: int, name: Callable[[bytes], str], message: bytes, reason: str) -> DataError:
+    size = max(len(message) - header, 0)
+    return DataError(f"The {size} bytes of the message are no value of the Avro schema with {name(message)}: {reason}.")
 
 
 class _Compiler:

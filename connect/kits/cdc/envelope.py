@@ -87,13 +87,15 @@ class ChangeEvents:
     ) -> None:
         self._partition = partition
         self._headers = headers
-        self._skipped = frozenset(skipped)
+        self.skipped = frozenset(skipped)
+        """The operations that are left out, by ``skipped.operations``."""
+
         self._makes_tombstones = makes_tombstones
         self._skips_unchanged = skips_unchanged
 
     def is_skipped(self, operation: str) -> bool:
         """Return whether the operation is left out, by ``skipped.operations``."""
-        return operation in self._skipped
+        return operation in self.skipped
 
     def created(
         self,

@@ -1,12 +1,18 @@
-"""Heartbeats: records that show that a connector is alive, and carry its offset on while there are no others."""
+"""What is done from time to time: heartbeats, which show that a connector is alive and carry its offset on while there
+are no other records, and what takes its time.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Final
 
 from connect.data import Offset, Schema, SourceRecord
 
-__all__ = ["Heartbeat"]
+__all__ = ["Heartbeat", "Seldom"]
+
+_TIMES_LONGER: Final = 49
 
 _KEY: Final = Schema.struct(
     {"serverName": Schema.string()}, name="io.debezium.connector.common.ServerNameKey", version=1
@@ -46,3 +52,22 @@ class Heartbeat:
             source_partition=self._partition,
             source_offset=offset,
         )
+
+
+class Seldom:
+    """Has what may take long be done for no more than a fiftieth of the time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._at = clock()
+
+    def run(self, action: Callable[[], None]) -> None:
+        """Do it, unless it is too early for that."""
+        begun = self._clock()
+        if begun < self._at:
+            return
+        try:
+            action()
+        finally:
+            ended = self._clock()
+            self._at = ended + _TIMES_LONGER * (ended - begun)

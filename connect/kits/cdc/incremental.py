@@ -245,6 +245,11 @@ class IncrementalSnapshots:
         return self.state.is_running and not self.state.paused and self._collection is None
 
     @property
+    def is_reading(self) -> bool:
+        """Whether chunks are read, or will be as soon as the stream has moved on."""
+        return self.state.is_running and not self.state.paused
+
+    @property
     def waits_for_position(self) -> bool:
         """Whether a chunk waits only for the stream to pass its position."""
         return self._chunk is not None

@@ -25,7 +25,7 @@ from typing import Any, Final
 from connect.errors import ConnectError
 from connect.kits.cdc.java_keys import Key, key_from_java, key_to_java
 
-__all__ = ["BlockingRequest", "Collection", "IncrementalState", "without_state"]
+__all__ = ["BlockingRequest", "Collection", "IncrementalState", "with_state", "without_state"]
 
 _PREFIX: Final = "incremental_snapshot"
 _LAST_KEY: Final = f"{_PREFIX}_primary_key"
@@ -104,6 +104,11 @@ class IncrementalState:
         """Whether there are tables to read."""
         return bool(self.collections)
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether there are tables to read, beside the stream or while it waits."""
+        return bool(self.collections or self.blocking)
+
     def to_offset(self) -> dict[str, Any]:
         """Return the keys that an offset needs; none if nothing is to be read and no signal was taken."""
         besides: dict[str, Any] = {} if self.signal_offset is None else {_SIGNAL_OFFSET: self.signal_offset}
@@ -131,6 +136,11 @@ class IncrementalState:
         """Return the state after the first table."""
         rest = self.collections[1:]
         return replace(self, collections=rest, correlation_id=self.correlation_id if rest else None)
+
+
+def with_state(offset: Mapping[str, Any], state: IncrementalState) -> dict[str, Any]:
+    """Return an offset with another state."""
+    return {key: value for key, value in without_state(offset).items() if key != _BLOCKING} | state.to_offset()
 
 
 def without_state(offset: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from connect.config import (
     HIGH,
@@ -22,6 +22,7 @@ from connect.config import (
     option,
     validator,
 )
+from connect.data import Offset
 from connect.errors import ConfigError
 from connect.internals.java.regex import valid_java_regex
 from connect.kits.cdc.filters import (
@@ -37,12 +38,14 @@ from connect.kits.cdc.numbers import BinaryHandlingMode, DecimalHandlingMode
 from connect.kits.cdc.table_schemas import ConversionFailureMode
 from connect.kits.cdc.temporal import TimePrecisionMode
 from connect.kits.cdc.topics import STRATEGIES, NameAdjustmentMode, TopicNaming, TopicRouting
-from connect.kits.cdc.unsupported_keys import unsupported_key_errors, unsupported_key_warnings
+from connect.kits.cdc.transactions import TransactionMetadata
+from connect.kits.cdc.unsupported_keys import DEBEZIUM_KEYS, unsupported_key_errors, unsupported_key_warnings
 
 __all__ = ["CdcConfig", "RelationalConfig"]
 
 _REGEX_STRATEGIES: Final = STRATEGIES[2:]
 _KEY_FIELD: Final = "__dbz__physicalTableIdentifier"
+_OVERRIDE: Final = "snapshot.select.statement.overrides."
 
 
 @validator("letters, digits, dots, hyphens and underscores", refuse_null="topic.prefix is needed")
@@ -53,6 +56,8 @@ def _prefix(key: str, value: str) -> None:
 
 class CdcConfig(Config):
     """The options of all databases."""
+
+    passed_keys: ClassVar[tuple[str, ...]] = ("signal.consumer.", *DEBEZIUM_KEYS)
 
     topic_prefix: str = option(
         importance=HIGH,
@@ -184,6 +189,12 @@ class CdcConfig(Config):
         default=True, importance=LOW, doc="Whether records have the headers __debezium.context.*."
     )
 
+    def transaction_metadata(self, partition: Offset) -> TransactionMetadata | None:
+        """Return what tells of transactions, if that is wanted."""
+        if not self.provide_transaction_metadata:
+            return None
+        return TransactionMetadata(self.naming().transaction_topic(), partition)
+
     def naming(self) -> TopicNaming:
         """Return how topics and schemas are named."""
         routing = None
@@ -233,6 +244,13 @@ class CdcConfig(Config):
 
 class RelationalConfig(CdcConfig):
     """The options of relational databases."""
+
+    passed_keys: ClassVar[tuple[str, ...]] = (
+        *CdcConfig.passed_keys,
+        "column.mask.",
+        "column.truncate.",
+        _OVERRIDE,
+    )
 
     database_hostname: str = option(importance=HIGH, doc="Host of the database.")
     database_user: str = option(importance=HIGH, doc="User to log in as.")
@@ -364,8 +382,7 @@ class RelationalConfig(CdcConfig):
 
     def select_overrides(self) -> dict[str, str]:
         """Return the statements by which the snapshot reads tables, by name."""
-        prefix = "snapshot.select.statement.overrides."
-        return {name: self.originals.get(prefix + name) or "" for name in self.snapshot_select_statement_overrides}
+        return {name: self.originals.get(_OVERRIDE + name) or "" for name in self.snapshot_select_statement_overrides}
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for lists that exclude each other, bad masks, and statements that are missing."""

@@ -7,8 +7,8 @@ its columns, so that one row has one value.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -56,7 +56,8 @@ class TableSchema:
     """What the records of a version of a table look like.
 
     ``row`` makes the value of a whole raw row. ``key`` makes a key of such a value; it is None if some of the key's
-    columns are masked or left out there. ``key_of_raw`` makes a key of the raw row.
+    columns are masked or left out there. ``key_of_raw`` makes a key of the raw row. ``lacks`` tells whether a raw row
+    has null where the schemas do not allow it.
     """
 
     table: Table
@@ -69,6 +70,7 @@ class TableSchema:
     row: Callable[[Sequence[Any]], _Row]
     key_of_raw: Callable[[Sequence[Any]], _Row]
     key: Callable[[_Row], _Row] | None
+    lacks: Callable[[Sequence[Any]], bool]
     recover: Callable[[RowColumn, Exception], Any]
 
 
@@ -93,6 +95,8 @@ class TableSchemas:
         self._keys = keys
         self._placeholder = placeholder
         self._on_failure = on_failure
+        self._left_out: set[str] = set()
+        """The columns that were reported."""
 
     def of(self, table: Table) -> TableSchema:
         """Make the schemas of a version of a table."""
@@ -127,8 +131,17 @@ class TableSchemas:
             _compiled_row(columns, recover),
             _compiled_row(keys, recover, extra),
             _compiled_key(keys, extra) if is_derived else None,
+            _compiled_gaps({column.place for column in (*columns, *keys) if not column.schema.optional}),
             recover,
         )
+
+    def with_nulls(self, schema: TableSchema, raw: Sequence[Any]) -> TableSchema:
+        """Return the schemas with null allowed where a row has it: it was written before its column was NOT NULL."""
+        columns = tuple(
+            replace(column, optional=True) if value is None else column
+            for column, value in zip(schema.table.columns, raw, strict=True)
+        )
+        return self.of(replace(schema.table, columns=columns))
 
     def _key_schema(self, name: str, keys: Sequence[RowColumn], extra: Mapping[str, str]) -> Schema | None:
         if not keys:
@@ -138,7 +151,15 @@ class TableSchemas:
 
     def _row_column(self, table: Table, place: int, column: Column) -> RowColumn | None:
         conversion = self._dialect.conversion(column)
-        return None if conversion is None else self._made(table, place, column, conversion)
+        if conversion is None:
+            self._tell_left_out(f"{table.id}.{column.name}", column.type_name)
+            return None
+        return self._made(table, place, column, conversion)
+
+    def _tell_left_out(self, name: str, type_name: str) -> None:
+        if name not in self._left_out:
+            self._left_out.add(name)
+            logger.warning("Column %s is left out of events: values of type %s are not supported.", name, type_name)
 
     def _masked(self, table: Table, column: Column, plain: RowColumn) -> RowColumn:
         conversion = Conversion(plain.schema, plain.convert)
@@ -265,6 +286,12 @@ def _value(column: RowColumn, raw: Any, recover: Callable[[RowColumn, Exception]
         return column.convert(raw)
     except (ValueError, ArithmeticError, ConnectError) as error:
         return recover(column, error)
+
+
+def _compiled_gaps(places: Collection[int]) -> Callable[[Sequence[Any]], bool]:
+    tests = " or ".join(f"raw[{place}] is None" for place in sorted(places))
+    made: Callable[[Sequence[Any]], bool] = eval(f"lambda raw: {tests or False}")  # noqa: S307 - numbers alone
+    return made
 
 
 def _compiled_key(keys: Sequence[RowColumn], extra: Mapping[str, str]) -> Callable[[_Row], _Row]:

@@ -13,7 +13,7 @@ from connect.config import ConfigRuleError
 from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_effect
 from connect.errors import ConfigError
 
-__all__ = ["unsupported_key_errors", "unsupported_key_warnings"]
+__all__ = ["DEBEZIUM_KEYS", "unsupported_key_errors", "unsupported_key_warnings"]
 
 _NO_CLASSES: Final = "Java classes cannot run here: remove the key, and use a transformation (transforms) instead."
 
@@ -55,7 +55,15 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
     "memory.management.schemas.class": UnsupportedKey("the schemas of captured tables are kept in memory"),
     "memory.management.tables.class": UnsupportedKey("the schemas of captured tables are kept in memory"),
     "table.ignore.builtin": UnsupportedKey("the database's own tables are always left out", ("", "true")),
+    "guardrail.collections.max": UnsupportedKey("any number of tables may be captured", ("", "0")),
+    "guardrail.collections.limit.action": UnsupportedKey("any number of tables may be captured", ("", "warn")),
+    "legacy.snapshot.max.threads": UnsupportedKey("tables are divided into chunks of their keys", ("", "false")),
+    "custom.sanitize.pattern": UnsupportedKey("passwords are never shown, whatever their keys are called"),
 }
+DEBEZIUM_KEYS: Final = (*_REFUSED, *_WITHOUT_EFFECT, "internal.", "openlineage.")
+"""The beginnings of keys of which these functions tell what they mean here, where they mean anything else; besides
+them, of keys that mean nothing without those, or are Debezium's own business.
+"""
 
 
 def unsupported_key_errors(props: Mapping[str, str | None]) -> Iterator[ConfigError]:

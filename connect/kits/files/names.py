@@ -6,7 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["FileNames", "escaped"]
+__all__ = ["SHARED", "FileNames", "escaped"]
+
+SHARED: Final = "all"
+"""What the names of files of several partitions have in place of a partition."""
 
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f/\\%]")
 """What would divide a name into two, or what a store or file system refuses; and the sign that escapes it."""
@@ -40,6 +43,16 @@ class FileNames:
     def start(self, topic: str, partition: int) -> str:
         """Return the beginning of the names of all files of a topic partition."""
         return f"{topic}{self.file_delimiter}{partition}{self.file_delimiter}"
+
+    def shared_name(self, topic: str, number: int, mark: str, ending: str) -> str:
+        """Return the name of a file of several partitions, which have so many records before it; the mark tells it
+        from others.
+        """
+        return f"{self.shared_start(topic)}{number:0{self.pad_width}d}-{mark}{ending}"
+
+    def shared_start(self, topic: str) -> str:
+        """Return the beginning of the names of all files of several partitions."""
+        return f"{topic}{self.file_delimiter}{SHARED}{self.file_delimiter}"
 
     def topic_folder(self, topic: str) -> str:
         """Return the folder that has all files of a topic."""

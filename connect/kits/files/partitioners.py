@@ -14,7 +14,14 @@ from connect.kits.files.partition_options import PartitionOptions
 from connect.kits.files.record_time import RecordTimes, field_value
 from connect.kits.files.time_folders import TimeFolders
 
-__all__ = ["DefaultPartitioner", "FieldPartitioner", "Partitioner", "TimePartitioner", "partitioner_of"]
+__all__ = [
+    "DefaultPartitioner",
+    "FieldPartitioner",
+    "Partitioner",
+    "TimePartitioner",
+    "TopicPartitioner",
+    "partitioner_of",
+]
 
 Places = Sequence[str | DataError]
 
@@ -39,6 +46,17 @@ class DefaultPartitioner:
     def places(self, value: Column, times: Sequence[int | DataError], partition: int) -> Places:  # noqa: ARG002
         """Return the partition's folder for all."""
         return Constant(f"partition={partition}", len(value))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartitioner:
+    """No folders below that of the topic."""
+
+    by_clock: bool = False
+
+    def places(self, value: Column, times: Sequence[int | DataError], partition: int) -> Places:  # noqa: ARG002
+        """Return no folder for all."""
+        return Constant("", len(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +140,13 @@ class TimePartitioner:
         return found
 
 
-def partitioner_of(options: PartitionOptions, times: RecordTimes, delimiter: str = "/") -> Partitioner:
-    """Return the partitioner that options describe."""
+def partitioner_of(
+    options: PartitionOptions, times: RecordTimes, delimiter: str = "/", *, is_shared: bool = False
+) -> Partitioner:
+    """Return the partitioner that options describe. If files are shared by partitions, these have no folders."""
     if options.partitioner == "FieldPartitioner":
         return FieldPartitioner(options.partition_field_name, delimiter)
     folders = options.time_folders
-    return DefaultPartitioner() if folders is None else TimePartitioner(folders, times.by_clock)
+    if folders is not None:
+        return TimePartitioner(folders, times.by_clock)
+    return TopicPartitioner() if is_shared else DefaultPartitioner()

@@ -11,14 +11,14 @@ from typing import Any, Final, Literal
 from connect.data.logical import days_from_date, milliseconds_from_timestamp
 from connect.errors import DataError
 
-__all__ = ["RecordTimes", "field_value"]
+__all__ = ["END_MS", "FIRST_MS", "RecordTimes", "field_value", "parsed_time"]
 
 _DAY_MS: Final = 86_400_000
 _DIGITS: Final = re.compile(r"[+-]?\d{1,19}")
 _AFTER_MIDNIGHT: Final = re.compile(r"(:00(\.0+)?)?(Z|[+-]\d\d(:?\d\d)?)?")
-_FIRST: Final = -62_135_596_800_000
-_LAST: Final = 253_402_300_800_000
-"""The milliseconds of the years 1 to 9999."""
+FIRST_MS: Final = -62_135_596_800_000
+END_MS: Final = 253_402_300_800_000
+"""The milliseconds of the years 1 to 9999, and the first after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class RecordTimes:
             instant = _instant(found)
         except (ValueError, OverflowError) as error:
             return DataError(f"timestamp.field={self.field} tells no time: {error}")
-        if not _FIRST <= instant < _LAST:
+        if not FIRST_MS <= instant < END_MS:
             return DataError(f"timestamp.field={self.field} tells no time: {instant} ms is beyond the years 1 to 9999.")
         return instant
 
@@ -76,7 +76,7 @@ def _instant(value: Any) -> int:
         case float():
             return int(value)
         case str():
-            return int(value) if _DIGITS.fullmatch(value) else _parsed(value)
+            return int(value) if _DIGITS.fullmatch(value) else parsed_time(value)
         case dt.datetime():
             return milliseconds_from_timestamp(value)
         case dt.date():
@@ -84,11 +84,11 @@ def _instant(value: Any) -> int:
     raise ValueError(f"a {type(value).__name__} is no time")
 
 
-def _parsed(text: str) -> int:
-    """Parse an ISO 8601 date with or without a time, in UTC unless it names a zone."""
+def parsed_time(text: str) -> int:
+    """Return the milliseconds of an ISO 8601 date with or without a time, in UTC unless it names a zone."""
     begin, midnight, rest = text.partition("T24:00")
     if midnight and _AFTER_MIDNIGHT.fullmatch(rest):
         # The end of a day, as ISO 8601 writes it.
-        return _parsed(f"{begin}T00:00{rest}") + _DAY_MS
+        return parsed_time(f"{begin}T00:00{rest}") + _DAY_MS
     moment = dt.datetime.fromisoformat(text)
     return milliseconds_from_timestamp(moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC))

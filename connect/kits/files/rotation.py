@@ -147,8 +147,8 @@ def _admit_alike(rules: RotationRules, span: Span, rows: Rows, first: int, stop:
 
 
 def _admit_each(rules: RotationRules, span: Span, rows: Rows, first: int, stop: int) -> Admission:
-    for index in range(first, stop):
-        key, place, time = rows.strands[index], rows.places[index], rows.times[index]
+    parts = (rows.strands[first:stop], rows.places[first:stop], rows.times[first:stop])
+    for index, (key, place, time) in enumerate(zip(*parts, strict=True), first):
         if reason := _refused(rules, span, key, place, time):
             return Admission(index, reason)
         strand = _joined(span, key, place, time)

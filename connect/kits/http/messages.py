@@ -11,6 +11,7 @@ from connect.errors import ConnectError
 
 __all__ = [
     "BrokenResponseError",
+    "BusyError",
     "HttpError",
     "InvalidUrlError",
     "NoAnswerError",
@@ -69,6 +70,14 @@ class HttpError(ConnectError):
 
 class NoAnswerError(HttpError):
     """A server gave no answer, or only part of one; a retry may help."""
+
+
+class BusyError(NoAnswerError):
+    """A server asks to be tried again, after a ``pause`` of so many seconds if it says one."""
+
+    def __init__(self, status: int, pause: float | None) -> None:
+        super().__init__("", f"HTTP status {status}")
+        self.pause = pause
 
 
 class TimedOutError(NoAnswerError):

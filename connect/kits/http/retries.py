@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Final
 
-__all__ = ["Backoff", "StatusRanges", "pause_asked", "retry_after", "status_ranges"]
+__all__ = ["Backoff", "StatusRanges", "clock_advice", "pause_asked", "retry_after", "status_ranges"]
 
 _RANGE: Final = re.compile(r"([0-9]{3})(?:\s*(?:\.\.|-)\s*([0-9]{3})?)?")
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _LONGEST_SECONDS: Final = 24 * 3600.0
 """How long a server can have a connector wait at once: a clock that is wrong must not stop it for years."""
+
+_CLOCKS_DIFFER_SECONDS: Final = 240.0
+"""Somewhat less than the five minutes that the strictest services allow."""
 
 _EPOCH_FROM: Final = 1e9
 """A reset that is a larger number is a time since 1970, otherwise so many seconds from now."""
@@ -73,13 +76,35 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         return None
     if _SECONDS.fullmatch(text):
         return min(float(text), _LONGEST_SECONDS)
+    instant = _instant(text)
+    return None if instant is None else min(max(instant - now, 0.0), _LONGEST_SECONDS)
+
+
+def _instant(date: str) -> float | None:
+    """Return the seconds since 1970 of a date in a header."""
     try:
-        moment = email.utils.parsedate_to_datetime(text)
+        moment = email.utils.parsedate_to_datetime(date)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     # A date without a zone is one in UTC.
-    instant = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return min(max(instant.timestamp() - now, 0.0), _LONGEST_SECONDS)
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def clock_advice(date: str, now: float) -> str:
+    """Return what to do about a clock that differs from that of a service which refuses; nothing if it does not.
+
+    ``date`` is the answer's header. Services refuse what is signed with another time than theirs, and say so in several
+    ways, or not at all.
+    """
+    instant = _instant(date)
+    if instant is None or abs(instant - now) < _CLOCKS_DIFFER_SECONDS:
+        return ""
+    side = "behind" if instant > now else "ahead of"
+    minutes = round(abs(instant - now) / 60)
+    return (
+        f" The clock of this machine is {minutes} minutes {side} that of the service, which refuses requests that are "
+        "signed with a wrong time: set it right (by NTP) first."
+    )
 
 
 def pause_asked(headers: Mapping[str, str], now: float) -> float | None:

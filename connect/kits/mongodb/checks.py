@@ -11,7 +11,16 @@ from connect.kits.mongodb.failures import told
 if TYPE_CHECKING:
     from pymongo import MongoClient
 
-__all__ = ["NO_REPLICA_SET", "NO_TRANSACTIONS", "is_replicated", "stream_problems", "transaction_problems"]
+__all__ = [
+    "NO_REPLICA_SET",
+    "NO_TRANSACTIONS",
+    "collection_names",
+    "is_replicated",
+    "stream_problems",
+    "transaction_problems",
+]
+
+_OF_SERVER: Final = ("admin", "config", "local")
 
 NO_REPLICA_SET: Final = (
     "The server is no replica set, and only these have change streams: start mongod with --replSet, and run "
@@ -38,6 +47,19 @@ def stream_problems(client: MongoClient[Any]) -> Iterator[str]:
 def transaction_problems(client: MongoClient[Any], *, needs_transactions: bool) -> Iterator[str]:
     """Yield why nothing can be written, or not in transactions if they are needed."""
     yield from _problems(client, NO_TRANSACTIONS if needs_transactions else "")
+
+
+def collection_names(client: MongoClient[Any]) -> Iterator[tuple[str, str]]:
+    """Yield the database and name of each collection that the user may see, without the server's own.
+
+    Raises :class:`~connect.errors.ConnectError` if the server does not answer. The client is closed.
+    """
+    with client, told("list the collections"):
+        for database in client.list_database_names():
+            if database not in _OF_SERVER:
+                for name in client[database].list_collection_names(authorizedCollections=True):
+                    if not name.startswith("system."):
+                        yield database, name
 
 
 def _problems(client: MongoClient[Any], unless_replicated: str) -> Iterator[str]:

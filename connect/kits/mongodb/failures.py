@@ -13,6 +13,7 @@ __all__ = [
     "failure",
     "is_lost_position",
     "is_passing_code",
+    "is_too_large",
     "told",
     "too_large",
     "write_error_text",
@@ -78,9 +79,14 @@ def is_lost_position(error: Exception) -> bool:
     return getattr(error, "code", None) in _LOST or "resume token" in str(error)
 
 
+def is_too_large(error: Exception) -> bool:
+    """Return whether an event is larger than the server can send."""
+    return getattr(error, "code", None) == _TOO_LARGE
+
+
 def too_large(error: Exception) -> ConnectError | None:
     """Return the error for an event that is larger than the server can send; ``None`` for other errors."""
-    if getattr(error, "code", None) != _TOO_LARGE:
+    if not is_too_large(error):
         return None
     return ConnectError(
         f"A change event is larger than 16 MB and cannot be read ({error}). Let it have less: leave out the whole "

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
-from connect.kits.http.retries import retry_after
+from connect.kits.http.retries import clock_advice, retry_after
 from connect.kits.objects.azure_account import AzureAccount
 from connect.kits.objects.entry import ObjectEntry
 from connect.kits.objects.ranges import open_ranges
@@ -124,12 +124,12 @@ class AzureBlobs:
     def read(self, path: str) -> bytes:
         """Return the content of a blob; raises :class:`FileNotFoundError` if it does not exist."""
         with self._errors(path):
-            return cast("bytes", self._blob(path).download_blob().readall())
+            return cast("bytes", self._blob(path).download_blob(decompress=False).readall())
 
     def _read_range(self, path: str, first: int, size: int) -> bytes:
         """Return a range of a blob."""
         with self._errors(path):
-            return cast("bytes", self._blob(path).download_blob(offset=first, length=size).readall())
+            return cast("bytes", self._blob(path).download_blob(offset=first, length=size, decompress=False).readall())
 
     def open(self, path: str) -> BinaryIO:
         """Open a blob for random reads; raises :class:`FileNotFoundError` if it does not exist."""
@@ -177,7 +177,11 @@ class AzureBlobs:
         try:
             with self._errors(path):
                 stream = self._blob(path).download_blob(
-                    offset=first, length=size, etag=f'"{tag}"', match_condition=MatchConditions.IfNotModified
+                    offset=first,
+                    length=size,
+                    etag=f'"{tag}"',
+                    match_condition=MatchConditions.IfNotModified,
+                    decompress=False,
                 )
                 return cast("bytes", stream.readall())
         except FileExistsError:
@@ -186,7 +190,7 @@ class AzureBlobs:
     def copy(self, path: str, target: str) -> None:
         """Copy a blob by its content, block by block."""
         with self._errors(path):
-            self._blob(target).upload_blob(self._blob(path).download_blob().chunks(), overwrite=True)
+            self._blob(target).upload_blob(self._blob(path).download_blob(decompress=False).chunks(), overwrite=True)
 
     def names(self, path: str) -> list[str]:
         """List the names directly in a folder."""
@@ -309,6 +313,7 @@ class AzureBlobs:
 
     def _meaning(self, error: HttpResponseError, path: str, of_container: bool) -> Exception:
         status, code = int(error.status_code or 0), _code(error)
+        headers = getattr(error.response, "headers", None) or {}
         if code in _NO_CONTAINER or (status == 404 and of_container):
             message = f"There is no container {self._name}"
             return ConnectError(f"{message}: make it, or correct store.url or azblob.endpoint.")
@@ -320,10 +325,10 @@ class AzureBlobs:
             return ConnectError(
                 f"The service of container {self._name} refuses {path} ({code or status}): check the key or the token, "
                 "or give the identity the role Storage Blob Data Contributor on the container (docs/spark/stores.md)."
+                + clock_advice(headers.get("Date", ""), time.time())
             )
         message = f"A request for {path} in container {self._name} failed ({code or status})."
         if status in {408, 429} or status >= 500:
-            headers = getattr(error.response, "headers", None) or {}
             return RetriableError(
                 message, retry_after=retry_after({"retry-after": headers.get("Retry-After", "")}, time.time())
             )

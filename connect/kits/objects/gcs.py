@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
-from connect.kits.http.retries import retry_after
+from connect.kits.http.retries import clock_advice, retry_after
 from connect.kits.objects.entry import ObjectEntry
 from connect.kits.objects.ranges import open_ranges
 
@@ -119,13 +119,16 @@ class GoogleObjects:
     def read(self, path: str) -> bytes:
         """Return the content of an object; raises :class:`FileNotFoundError` if it does not exist."""
         with self._errors(path):
-            return cast("bytes", self._blob(path).download_as_bytes(retry=self._again))
+            return cast("bytes", self._blob(path).download_as_bytes(raw_download=True, retry=self._again))
 
     def _read_range(self, path: str, first: int, size: int) -> bytes:
         """Return a range of an object."""
         with self._errors(path):
             blob = self._blob(path)
-            return cast("bytes", blob.download_as_bytes(start=first, end=first + size - 1, retry=self._again))
+            return cast(
+                "bytes",
+                blob.download_as_bytes(start=first, end=first + size - 1, raw_download=True, retry=self._again),
+            )
 
     def open(self, path: str) -> BinaryIO:
         """Open an object for random reads; raises :class:`FileNotFoundError` if it does not exist."""
@@ -187,7 +190,11 @@ class GoogleObjects:
                 return cast(
                     "bytes",
                     blob.download_as_bytes(
-                        start=first, end=first + size - 1, if_generation_match=int(tag), retry=self._again
+                        start=first,
+                        end=first + size - 1,
+                        if_generation_match=int(tag),
+                        raw_download=True,
+                        retry=self._again,
                     ),
                 )
         except FileExistsError:
@@ -318,13 +325,14 @@ class GoogleObjects:
             return FileNotFoundError(path)
         if code == 412:
             return FileExistsError(path)
+        headers = getattr(error.response, "headers", None) or {}
         if code in {401, 403}:
             return ConnectError(
                 f"The service of bucket {bucket} refuses {path} ({code}): give the account the role "
                 "roles/storage.objectUser on the bucket (docs/spark/stores.md lists what it must permit)."
+                + clock_advice(headers.get("date", ""), time.time())
             )
         if code in {408, 409, 429} or code >= 500:
-            headers = getattr(error.response, "headers", None) or {}
             return RetriableError(
                 self._failure_text(path, code),
                 retry_after=retry_after({"retry-after": headers.get("Retry-After", "")}, time.time()),

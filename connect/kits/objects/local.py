@@ -54,6 +54,11 @@ class LocalFiles:
             stream.seek(position)
             stream.write(data)
 
+    def sync(self, path: str) -> None:
+        """Make a file durable."""
+        sync_path(self.root / path)
+        sync_path((self.root / path).parent)
+
     def move(self, source: str, target: str) -> None:
         """Give a file its name, in place of another that has it, and make its content durable."""
         sync_path(self.root / source)

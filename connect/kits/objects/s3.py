@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.internals.extras import how_to_install
-from connect.kits.http.retries import retry_after
+from connect.kits.http.retries import clock_advice, retry_after
 from connect.kits.objects.entry import ObjectEntry
 from connect.kits.objects.pieces import LargeReads, PieceStream
 from connect.kits.objects.ranges import open_ranges
@@ -24,12 +24,23 @@ if TYPE_CHECKING:
 __all__ = ["S3Account", "S3Attributes", "S3Objects", "S3Role", "S3Writer", "client_of"]
 
 _MEANINGS: Final[Sequence[tuple[frozenset[str], type[OSError]]]] = (
-    (frozenset({"404", "NoSuchKey", "NoSuchUpload", "NotFound"}), FileNotFoundError),
+    # versitygw misses the parts of an upload that was aborted, and not the upload.
+    (frozenset({"404", "NoSuchKey", "NoSuchUpload", "NotFound", "InvalidPart"}), FileNotFoundError),
     (frozenset({"412", "PreconditionFailed"}), FileExistsError),
     (frozenset({"409", "ConditionalRequestConflict", "OperationAborted"}), BlockingIOError),
 )
 _REFUSED: Final = frozenset(
-    {"401", "403", "AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"}
+    {
+        "401",
+        "403",
+        "AccessDenied",
+        "Forbidden",
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "ExpiredToken",
+        "RequestTimeTooSkewed",
+        "RequestExpired",
+    }
 )
 _PASSING: Final = frozenset({"SlowDown", "RequestTimeout", "Throttling", "ThrottlingException", "RequestLimitExceeded"})
 _WRITTEN_BY: Final = "sluice"
@@ -428,6 +439,7 @@ class S3Objects:
     def _meaning(self, error: ClientError, path: str) -> Exception:
         code = str(error.response.get("Error", {}).get("Code", ""))
         status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         if code == "NoSuchBucket":
             return ConnectError(f"There is no bucket {self._bucket}: make it, or correct store.url or s3.endpoint.")
         for codes, meaning in _MEANINGS:
@@ -437,6 +449,7 @@ class S3Objects:
             return ConnectError(
                 f"The service of bucket {self._bucket} refuses {error.operation_name} of {path} ({code}): check "
                 "aws.access.key.id and aws.secret.access.key, and what they permit (docs/spark/stores.md lists it)."
+                + clock_advice(headers.get("date", ""), time.time())
             )
         message = f"{error.operation_name} of {path} in bucket {self._bucket} failed ({code or status})."
         if code == "NotImplemented" or status == 501:
@@ -445,7 +458,6 @@ class S3Objects:
                 "where the clock, the size or memory ends files: update the service, or use flush.size alone."
             )
         if status in {408, 429} or status >= 500 or code in _PASSING:
-            headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
             return RetriableError(
                 message, retry_after=retry_after({"retry-after": headers.get("retry-after", "")}, time.time())
             )

@@ -15,6 +15,7 @@ from connect.kits.objects.gcs import GoogleObjects
 from connect.kits.objects.local import LocalFiles
 from connect.kits.objects.s3 import S3Attributes, S3Objects
 from connect.kits.objects.sftp import SftpFiles
+from connect.kits.objects.staged import Staged
 
 __all__ = ["Upload", "UploadSettings", "begin_upload", "discard_uploads"]
 
@@ -30,6 +31,9 @@ class Upload(Protocol):
     def finish(self, rest: bytes | bytearray, tags: Mapping[str, str]) -> None:
         """Send the last part; when this returns, the object is there, whole and durable."""
 
+    def stage(self, rest: bytes | bytearray) -> Staged:
+        """Send the last part of an upload that was begun to be staged: what it returns can be published."""
+
     def discard(self) -> None:
         """Give the upload up. Errors are left to the service, which forgets what is incomplete in time."""
 
@@ -43,13 +47,14 @@ class UploadSettings:
     staging: str = "_sluice/staging"
 
 
-def begin_upload(store: Any, path: str, settings: UploadSettings) -> Upload:
-    """Return an upload of the object at ``path``; nothing is sent yet."""
+def begin_upload(store: Any, path: str, settings: UploadSettings, *, stages: bool = False) -> Upload:
+    """Return an upload of the object at ``path``; nothing is sent yet. With ``stages`` it will be staged."""
     match store:
         case S3Objects():
             return _S3Upload(store, path, settings)
         case GoogleObjects():
-            return _GoogleUpload(store, path)
+            # Nobody else can finish one of Google's uploads, so that what is staged is an object of another name.
+            return _GoogleUpload(store, path, f"{settings.staging}/{uuid.uuid4().hex}" if stages else "")
         case AzureBlobs():
             return _AzureUpload(store, path)
         case LocalFiles() | SftpFiles():
@@ -109,6 +114,11 @@ class _S3Upload:
         if tags:
             self._tag(tags)
 
+    def stage(self, rest: bytes | bytearray) -> Staged:
+        if rest or self._upload is None:
+            self.send(bytes(rest))
+        return Staged(self._path, self._sent, str(self._upload), tuple(self._tags))
+
     def discard(self) -> None:
         if self._upload is not None:
             with suppress(ConnectError):
@@ -147,12 +157,15 @@ def _found(path: str, request: Callable[..., Any], *arguments: Any) -> Any:
 class _GoogleUpload:
     """Puts what comes whole, and sends more through a resumable upload."""
 
-    def __init__(self, store: GoogleObjects, path: str) -> None:
+    def __init__(self, store: GoogleObjects, path: str, beside: str) -> None:
         self._store = store
-        self._path = path
+        self._target = path
+        self._path = beside or path
         self._writer: Any = None
+        self._sent = 0
 
     def send(self, data: bytes) -> None:
+        self._sent += len(data)
         if self._writer is None:
             self._writer = self._store.writer(self._path)
         self._store.append(self._writer, self._path, data, ends=False)
@@ -163,6 +176,11 @@ class _GoogleUpload:
             return
         self._store.append(self._writer, self._path, bytes(rest), ends=True)
         self._writer = None
+
+    def stage(self, rest: bytes | bytearray) -> Staged:
+        size = self._sent + len(rest)
+        self.finish(rest, {})
+        return Staged(self._target, size, beside=self._path)
 
     def discard(self) -> None:
         if self._writer is not None:
@@ -180,11 +198,13 @@ class _AzureUpload:
         self._path = path
         self._id = uuid.uuid4().hex
         self._parts: list[str] = []
+        self._sent = 0
 
     def send(self, data: bytes) -> None:
         part = f"{len(self._parts):05d}"
         self._store.put_block(self._path, self._id, part, data)
         self._parts.append(part)
+        self._sent += len(data)
 
     def finish(self, rest: bytes | bytearray, tags: Mapping[str, str]) -> None:  # noqa: ARG002 - there are no tags
         if not self._parts:
@@ -196,6 +216,11 @@ class _AzureUpload:
             self._store.commit(self._path, self._id, self._parts)
         except FileNotFoundError:
             raise RetriableError(f"The blocks of {self._path} are gone: its records are written again.") from None
+
+    def stage(self, rest: bytes | bytearray) -> Staged:
+        if rest:
+            self.send(bytes(rest))
+        return Staged(self._path, self._sent, self._id, tuple(self._parts))
 
     def discard(self) -> None:
         """Leave the blocks to the service."""
@@ -221,6 +246,14 @@ class _FolderUpload:
             self.send(rest)
         with _disk_errors(self._path):
             self._store.move(self._beside, self._path)
+
+    def stage(self, rest: bytes | bytearray) -> Staged:
+        if rest or not self._sent:
+            self.send(rest)
+        if isinstance(self._store, LocalFiles):
+            with _disk_errors(self._path):
+                self._store.sync(self._beside)
+        return Staged(self._path, self._sent, beside=self._beside)
 
     def discard(self) -> None:
         with suppress(OSError, ConnectError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from connect.config import (
     HIGH,
@@ -20,11 +20,12 @@ from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_
 from connect.errors import ConfigError, DataError
 from connect.hosts import HostsConfig
 from connect.internals.extras import missing_extra
+from connect.internals.java.regex import regex_of_name
 from connect.kits.cdc.filters import NameFilter, java_regex_list
 from connect.kits.cdc.notifications import NotificationOptions
 from connect.kits.cdc.options import CdcConfig
 from connect.kits.cdc.signals.channels import SignalOptions
-from connect.kits.mongodb.checks import stream_problems
+from connect.kits.mongodb.checks import collection_names, stream_problems
 from connect.kits.mongodb.client import mongo_client, uri_problems
 from connect.kits.mongodb.extended_json import parse_document
 from connectors.cdc.mongodb.fields import FieldRule, parse_exclusion, parse_rename
@@ -55,6 +56,11 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
     "incremental.snapshot.watermarking.strategy": UnsupportedKey(
         "incremental snapshots write nothing", ("", "insert_insert", "insert_delete")
     ),
+    "cursor.oversize.handling.mode": UnsupportedKey(
+        "none is skipped: servers from 6.0.9 on send events larger than 16 MB in fragments, and earlier ones fail",
+        ("", "split"),
+    ),
+    "cursor.oversize.skip.threshold": UnsupportedKey("no event is skipped", ("", "0")),
     "connection.validation.timeout.ms": UnsupportedKey("mongodb.server.selection.timeout.ms applies"),
 }
 
@@ -81,6 +87,8 @@ class SnapshotMode(StrEnum):
 
 class MongoDbConfig(CdcConfig, SignalOptions, NotificationOptions, HostsConfig):
     """What to capture, and how to publish it."""
+
+    passed_keys = (*CdcConfig.passed_keys, f"{_FILTER}.", *_REFUSED, *_WITHOUT_EFFECT)
 
     mongodb_connection_string: Password = option(
         importance=HIGH,
@@ -190,6 +198,18 @@ class MongoDbConfig(CdcConfig, SignalOptions, NotificationOptions, HostsConfig):
     )
 
     always_checks_system = True
+    choices: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("collection.include.list", "collection.exclude.list"), "collections"),
+        **dict.fromkeys(("database.include.list", "database.exclude.list"), "databases"),
+    }
+
+    def choices_of(self, key: str) -> Iterable[str]:
+        """Yield the collections in the chosen databases, or the databases that have collections."""
+        found = list(collection_names(self.client()))
+        if key.startswith("database."):
+            return [regex_of_name(database) for database, _ in found]
+        databases = NameFilter.of(self.database_include_list, self.database_exclude_list)
+        return [regex_of_name(f"{database}.{name}") for database, name in found if databases(database)]
 
     def check_system(self) -> Iterable[ConfigError]:
         """Connect, and yield an error for what would fail later."""

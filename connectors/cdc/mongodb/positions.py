@@ -22,6 +22,7 @@ from connect.kits.mongodb.json_forms import json_format
 
 __all__ = ["Position", "offset_of", "position_of", "snapshot_offset"]
 
+_SPLIT: Final = "is_split"
 _canonical: Final = json_format("ExtendedJson")
 
 
@@ -33,11 +34,16 @@ class Position:
     is_snapshot: bool = False
     namespace: str = ""
     identity: Any = None
+    is_split: bool = False
+    """Whether the token is that of a fragment: the server takes it only if it is to send fragments again."""
 
 
-def offset_of(token: Mapping[str, Any], seconds: int = -1, order: int = -1) -> dict[str, Any]:
+def offset_of(
+    token: Mapping[str, Any], seconds: int = -1, order: int = -1, *, is_split: bool = False
+) -> dict[str, Any]:
     """Return the offset after an event."""
-    return {"sec": seconds, "ord": order, "resume_token": base64.b64encode(encode(token)).decode("ascii")}
+    offset = {"sec": seconds, "ord": order, "resume_token": base64.b64encode(encode(token)).decode("ascii")}
+    return {**offset, _SPLIT: True} if is_split else offset
 
 
 def snapshot_offset(token: Mapping[str, Any], namespace: str, identity: Any) -> dict[str, Any]:
@@ -54,7 +60,7 @@ def position_of(offset: Offset) -> Position:
     try:
         found = None if token is None else _token(token)
         if not offset.get("initsync"):
-            return Position(found)
+            return Position(found, is_split=bool(offset.get(_SPLIT)))
         text = offset.get("snapshot.id")
         if not isinstance(text, str):
             return Position(found, is_snapshot=True)

@@ -12,8 +12,10 @@ from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 from pymongo import MongoClient
 from pymongo.change_stream import ChangeStream
+from pymongo.errors import OperationFailure
 
 from connect.kits.cdc.filters import NameFilter
+from connect.kits.mongodb.fragments import SPLITS, Fragments, can_split, help_with
 from connectors.cdc.mongodb.config import MongoDbConfig, SnapshotMode
 from connectors.cdc.mongodb.incremental import token_time
 from connectors.cdc.mongodb.positions import Position, offset_of, position_of, snapshot_offset
@@ -48,6 +50,8 @@ class StreamReader:
         self._client = client
         self._config = config
         self._position = position
+        self._splits = position is not None and position.is_split
+        """Whether the server is to send large events in fragments."""
 
     def read(self, is_stopped: Callable[[], bool]) -> Iterator[Item]:
         """Yield the snapshot, if there is to be one, and the changes after it."""
@@ -64,13 +68,21 @@ class StreamReader:
         if self._config.snapshot_mode is SnapshotMode.INITIAL_ONLY:
             yield Item(None, offset_of(token or {}), is_end=True)
             return
+        if token is None:
+            # There is no position yet from which an event that is too large could be read again.
+            self._splits = can_split(self._client)
         while True:
             item = None
-            with self._opened(token) as stream:
-                if token is None:
-                    yield Item(None, offset_of(_token_of(stream)))
-                for item in self._changes(stream, is_stopped):
-                    yield item
+            try:
+                with self._opened(token) as stream:
+                    for item in self._changes(stream, is_stopped):
+                        yield item
+            except OperationFailure as error:
+                if self._splits or not help_with(error, self._client):
+                    raise
+                self._splits = True
+            if is_stopped():
+                return
             if item is not None:
                 token = position_of(item.offset).token
 
@@ -125,16 +137,20 @@ class StreamReader:
 
     def _changes(self, stream: ChangeStream[Any], is_stopped: Callable[[], bool]) -> Iterator[Item]:
         told = None
+        fragments = Fragments()
         while stream.alive:
-            event = stream.try_next()
-            if event is not None:
-                at = event["clusterTime"]
-                yield Item(event.raw, offset_of(event["_id"], at.time, at.inc), at=at)
+            found = stream.try_next()
+            if found is not None:
+                if (event := fragments.whole(found)) is not None:
+                    at, token = event["clusterTime"], event["_id"]
+                    offset = offset_of(token, at.time, at.inc, is_split=fragments.has_ended_at(token))
+                    yield Item(bytes(event.raw), offset, at=at)
                 continue
             token = stream.resume_token
-            if token is not None and token != told:
+            if token is not None and token != told and not fragments.is_within:
                 told = token
-                yield Item(None, offset_of(token), is_end=True, at=token_time(token))
+                offset = offset_of(token, is_split=fragments.has_ended_at(token))
+                yield Item(None, offset, is_end=True, at=token_time(token))
             elif is_stopped():
                 return
 
@@ -154,7 +170,7 @@ class StreamReader:
         config = self._config
         await_ms = config.cursor_max_await_time_ms or _LONGEST_AWAIT_MS
         opened: ChangeStream[Any] = self._captured.watch(
-            [_EVENTS],
+            [_EVENTS, SPLITS] if self._splits else [_EVENTS],
             full_document=config.full_document,
             full_document_before_change=config.before_change,
             start_after=token,

@@ -36,6 +36,7 @@ __all__ = ["BUILT_IN", "BinlogConfig", "LockingMode", "TableFilter"]
 
 _MOST_SERVER_ID: Final = 2**32 - 1
 _NO_CLASSES: Final = "Java classes cannot run here: remove the key."
+_HISTORY_PRODUCER: Final = "schema.history.internal.producer."
 _REFUSED: Final = {
     "event.deserialization.failure.handling.mode": UnsupportedKey(
         "An event that cannot be read fails the task, so that none is lost: remove the key.", ("", "fail")
@@ -59,6 +60,11 @@ _REFUSED: Final = {
     ),
 }
 _WITHOUT_EFFECT: Final = {
+    "schema.history.internal": UnsupportedKey(
+        "the structure of tables comes from the log, and the topic of schema.history.internal.kafka.topic is all that "
+        "is written beside",
+        ("", "io.debezium.storage.kafka.history.kafkaschemahistory"),
+    ),
     "binlog.buffer.size": UnsupportedKey("rows are read from the log when the server has committed them", ("", "0")),
     "binlog.net.read.timeout": UnsupportedKey("the server's heartbeats show that the connection is alive", ("", "0")),
     "binlog.net.write.timeout": UnsupportedKey("the server waits ten minutes for this reader", ("", "0")),
@@ -118,6 +124,7 @@ class LockingMode(StrEnum):
 class BinlogConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsConfig):
     """The options of both connectors."""
 
+    passed_keys = (*RelationalConfig.passed_keys, _HISTORY_PRODUCER, *_REFUSED, *_WITHOUT_EFFECT)
     is_mariadb: ClassVar[bool] = False
 
     database_port: int = option(
@@ -355,7 +362,7 @@ class BinlogConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsCo
         topic, servers = self.schema_history_internal_kafka_topic, self.schema_history_internal_kafka_bootstrap_servers
         if not topic.strip() or not servers.strip():
             return None
-        own = self.originals_with_prefix("schema.history.internal.producer.")
+        own = self.originals_with_prefix(_HISTORY_PRODUCER)
         settings = {key: value for key, value in own.items() if value is not None}
         return SchemaHistory(topic.strip(), self.topic_prefix, {**settings, "bootstrap.servers": servers.strip()})
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from connect.errors import ConnectError
 
-__all__ = ["PARTIAL_GTID", "PREPARED", "SENT_ROWS", "Position", "PreparedPlace", "prepared_text"]
+__all__ = ["PARTIAL_GTID", "PREPARED", "SENT_ROWS", "Position", "PreparedPlace", "is_after", "prepared_text"]
 
 PARTIAL_GTID: Final = "gtid"
 """The key, unknown to Debezium, that names the transaction of which a part was sent."""
@@ -129,6 +129,11 @@ class Position:
     def whole(self) -> Position:
         """Return the position without the part of a transaction."""
         return replace(self, event=0, row=0, partial_gtid=None, sent_rows=None)
+
+
+def is_after(stored: Mapping[str, Any], offset: Mapping[str, Any]) -> bool:
+    """Return whether a stored offset is that one, or a later one of the same log."""
+    return (stored.get("file", ""), stored.get("pos", 0)) >= (offset["file"], offset["pos"])
 
 
 def _unreadable(offset: Mapping[str, Any]) -> ConnectError:

@@ -20,7 +20,6 @@ from connect.kits.cdc.signals.signals import Signals
 from connect.kits.cdc.snapshots.run import SnapshotRun, Telling
 from connect.kits.cdc.table_schemas import TableSchemas
 from connect.kits.cdc.tables import Table, TableId
-from connect.kits.cdc.transactions import TransactionMetadata
 from connect.measurement import Measurement
 from connect.source import ExactlyOnceSupport, Signal, SourceConnector, SourceTask
 from connectors.cdc.mysql.binlog.dump import LogPurgedError
@@ -31,7 +30,7 @@ from connectors.cdc.mysql.checks import lost_log, setting_errors, setting_warnin
 from connectors.cdc.mysql.chunks import ChunkReader
 from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.incremental import StreamWatch
-from connectors.cdc.mysql.position import Position
+from connectors.cdc.mysql.position import Position, is_after
 from connectors.cdc.mysql.proof import SchemaProof
 from connectors.cdc.mysql.schema_changes import SchemaChangeRecords
 from connectors.cdc.mysql.session import Server, Session, connected
@@ -53,6 +52,8 @@ _LONGEST_WAIT: Final = 0.5
 """Seconds after which a poll gives way to commits."""
 _RETRY_SECONDS: Final = 1.0
 _LATER_SECONDS: Final = 0.1
+_GATHERING_SECONDS: Final = 0.005
+"""How long changes are gathered that follow others at once: a poll of one costs as much as twenty changes."""
 _AGAIN_SECONDS: Final = 10.0
 """How long the stream goes on if a blocking snapshot cannot begin."""
 _VERSION: Final = "3.7.0.Final"
@@ -109,11 +110,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
             placeholder=config.unavailable_value_placeholder,
             on_failure=config.event_converting_failure_handling_mode,
         )
-        self._metadata = (
-            TransactionMetadata(naming.transaction_topic(), self._partition)
-            if config.provide_transaction_metadata
-            else None
-        )
+        self._metadata = config.transaction_metadata(self._partition)
         self._history = config.schema_history()
         self._schema_changes = SchemaChangeRecords(
             config.topic_prefix,
@@ -210,6 +207,8 @@ class BinlogTask(SourceTask[C], Generic[C]):
         self._beat(stream.changes, records)
         if records:
             self._passed = records[-1].source_offset
+            if stream.is_at_end and not waits:
+                self.context.poll_when_readable([], _GATHERING_SECONDS)
         elif waits:
             self.context.poll_when_readable([], _LONGEST_WAIT)
         elif stream.is_at_end and not stream.has_reached:
@@ -450,7 +449,7 @@ class BinlogTask(SourceTask[C], Generic[C]):
 
     def commit(self) -> None:
         """Note that offsets were committed: signals that they include need not be kept."""
-        if self._signals_at is not None and _is_after(self._stored() or {}, self._signals_at):
+        if self._signals_at is not None and is_after(self._stored() or {}, self._signals_at):
             self._signals_at = None
             self._signals.stored()
 
@@ -538,27 +537,25 @@ class BinlogTask(SourceTask[C], Generic[C]):
         yield from self._snapshot_numbers().measurements(labels)
 
     def _snapshot_numbers(self) -> SnapshotNumbers:
-        if self._snapshot is not None and self._is_reading:
-            return self._snapshot.numbers()
-        if self._blocking is not None and self._blocking.run is not None:
-            return self._blocking.run.numbers()
-        if self._incremental.state.is_running or self._snapshot is None:
-            return self._incremental.numbers(is_completed=self._snapshot is not None)
-        return self._snapshot.numbers()
+        found = self._run or (None if self._incremental.state.is_running else self._snapshot)
+        return self._incremental.numbers(is_completed=self._snapshot is not None) if found is None else found.numbers()
 
     def remaining(self) -> Mapping[str, int]:
         """Return how many tables and rows of a snapshot are not read yet."""
-        if self._snapshot is not None and self._is_reading:
-            return self._snapshot.remaining()
-        if self._blocking is not None and self._blocking.run is not None:
-            return self._blocking.run.remaining()
+        if self._run is not None:
+            return self._run.remaining()
         state = self._incremental.state
         return {"tables": len({each.table for each in state.collections})} if state.is_running else {}
 
+    def total(self) -> Mapping[str, int]:
+        """Return how many tables and rows a snapshot has that is being read."""
+        return {} if self._run is None else self._run.total()
 
-def _is_after(stored: Mapping[str, Any], offset: Mapping[str, Any]) -> bool:
-    """Return whether a stored offset is that one, or a later one of the same log."""
-    return (stored.get("file", ""), stored.get("pos", 0)) >= (offset["file"], offset["pos"])
+    @property
+    def _run(self) -> SnapshotRecords | SnapshotRun | None:
+        """The snapshot that is being read: the first one, or a blocking one."""
+        blocking = None if self._blocking is None else self._blocking.run
+        return self._snapshot if self._is_reading and self._snapshot is not None else blocking
 
 
 class MySqlTask(BinlogTask[MySqlConfig]):

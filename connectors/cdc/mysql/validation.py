@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 from connect.config import MEDIUM, ConfigRuleError, option
 from connect.errors import ConfigError, ConnectError
+from connect.internals.java.regex import regex_of_name
+from connect.kits.cdc.filters import NameFilter
+from connectors.cdc.mysql.catalog import Catalog
 from connectors.cdc.mysql.checks import server_errors
 from connectors.cdc.mysql.config import BinlogConfig
 from connectors.cdc.mysql.session import connected
@@ -18,6 +21,23 @@ class MySqlConfig(BinlogConfig):
     """The options of the MySQL connector."""
 
     always_checks_system = True
+    choices: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("table.include.list", "table.exclude.list"), "tables"),
+        **dict.fromkeys(("database.include.list", "database.exclude.list"), "databases"),
+    }
+
+    def choices_of(self, key: str) -> Iterator[str]:
+        """Yield the tables in the chosen databases, or the databases that have tables."""
+        session = connected(self)
+        try:
+            tables = [table for table, _ in Catalog(session).tables()]
+        finally:
+            session.close()
+        if key.startswith("database."):
+            yield from (regex_of_name(table.catalog) for table in tables)
+            return
+        databases = NameFilter.of(self.database_include_list, self.database_exclude_list)
+        yield from (regex_of_name(str(table)) for table in tables if databases(table.catalog))
 
     def check_system(self) -> Iterator[ConfigError]:
         """Connect, and yield an error for what would fail later."""

@@ -6,10 +6,9 @@ A run ends with the first error. The next one goes on at the position of this on
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from connect.data import Offset, SourceRecord
@@ -23,24 +22,21 @@ from connect.kits.cdc.table_schemas import TableSchema, TableSchemas
 from connect.kits.cdc.tables import Table
 from connect.kits.cdc.transactions import TransactionMetadata
 from connectors.cdc.postgresql.blocking import BlockingRecorder, BlockingSnapshot, wanted_tables
-from connectors.cdc.postgresql.catalog import CapturedTable, Catalog, captured_tables
-from connectors.cdc.postgresql.checks import without_identity
-from connectors.cdc.postgresql.config import PostgresConfig, replica_identities
-from connectors.cdc.postgresql.connection import conninfo, open_session
+from connectors.cdc.postgresql.catalog import Catalog, captured_tables
+from connectors.cdc.postgresql.config import PostgresConfig
+from connectors.cdc.postgresql.connection import conninfo, money_digits, open_session
 from connectors.cdc.postgresql.dialect import PostgresDialect
 from connectors.cdc.postgresql.incremental import StreamWatch
 from connectors.cdc.postgresql.offsets import Position, format_lsn
-from connectors.cdc.postgresql.pgoutput import Relation, begin, split_of
-from connectors.cdc.postgresql.publications import named, publication_steps, read_publication
-from connectors.cdc.postgresql.replication import PAYLOAD, CreatedSlot, ReplicationConnection, quoted
-from connectors.cdc.postgresql.slots import Plan, SlotState, check_slot, gap, plan, read_slot
+from connectors.cdc.postgresql.opening import Opening, create_slot
+from connectors.cdc.postgresql.orders import initial_rest
+from connectors.cdc.postgresql.pgoutput import BEGIN, Relation, split_of, whole_row_of
+from connectors.cdc.postgresql.replication import PAYLOAD, ReplicationConnection, quoted
+from connectors.cdc.postgresql.slots import SlotState, read_slot
 from connectors.cdc.postgresql.snapshot import (
     InitialRecorder,
     RowReader,
-    begin_snapshot,
-    ordered,
     planned_snapshot,
-    snapshot_tables,
 )
 from connectors.cdc.postgresql.stream import ChangeStream, StreamedTable, StreamNames
 
@@ -54,12 +50,11 @@ _MESSAGES_FROM: Final = 140_000
 _BATCH_BYTES: Final = 16 << 20
 """Bytes of the log after which a batch ends, however few its records are (invariant I9)."""
 _FAILOVER_FROM: Final = 170_000
-_TEMPORARY_SUFFIX: Final = "_snapshot"
-_LONGEST_NAME: Final = 63
 _FIRST_PATIENCE_S: Final = 10.0
 """How long the stream waits for the view of a blocking snapshot; each time twice as long, up to the longest."""
 _LONGEST_PATIENCE_S: Final = 600.0
 _AGAIN_S: Final = 10.0
+_QUIET_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +72,8 @@ class CaptureParts:
     on_signal: Callable[[Sequence[str | None]], None]
     wake: Callable[[], None]
     notify: Callable[[Notification], None]
+    until: int | None = None
+    """Where in the log a run ends; ``None`` if it has no end."""
 
 
 class Capture:
@@ -86,8 +83,6 @@ class Capture:
         self._parts = parts
         self._config = parts.config
         self._start_position = position
-        self._session = open_session(parts.config)
-        self._replication: ReplicationConnection | None = None
         self._stream: ChangeStream | None = None
         self._snapshot: SnapshotRun | None = None
         self._after_snapshot: Position | None = None
@@ -97,176 +92,61 @@ class Capture:
         self._blocking_at = 0.0
         self._patience_s = _FIRST_PATIENCE_S
         self._held: bytes | None = None
-        self._catalog = Catalog(self._session, parts.config.database_dbname)
+        self.has_reached = False
+        """Whether everything before the end of a run was added."""
+
+        self._quiet_since = (-1, 0.0)
+        self.is_up_to_date = False
+        """Whether the last :meth:`fill` has read all changes that had arrived."""
+
         self._confirmed_lsn = 0
+        if parts.dialect.database_money_digits is None:
+            parts.dialect.database_money_digits = money_digits(parts.config)
+        self._opening = opening = Opening(parts.config, position)
+        self._session, self._replication, self._catalog = opening.session, opening.replication, opening.catalog
         try:
-            self._open()
+            self._open(opening)
         except BaseException:
             self.close()
             raise
 
     # -- opening -----------------------------------------------------------------------------------------------
 
-    def _open(self) -> None:
-        config, position = self._config, self._start_position
-        if self._parts.dialect.database_money_digits is None:
-            self._parts.dialect.database_money_digits = self._money_digits()
-        self._replication = replication = ReplicationConnection(conninfo(config, replication=True))
-        self._identity = replication.identify()
-        everything = self._catalog.tables()
-        self._captured = self._chosen(everything)
-        slot = read_slot(self._session, config.slot_name)
-        missing = None
-        if position is not None and position.is_resumed and not self._can_resume(position, slot):
-            position = self._start_position = replace(position, is_snapshot=True, is_resumed=False)
-            self._parts.snapshots.clear()
-        if position is not None and not position.is_snapshot:
-            missing = gap(position, slot, self._identity, config.slot_name, replication.timeline_history)
-        decided = plan(config, position, missing)
-        if slot is not None and decided.streams:
-            check_slot(slot, config.database_dbname)
-        if decided.missing is not None:
-            logger.warning("Changes since the stored offset are missing: %s. Going on without them.", decided.missing)
+    def _open(self, opening: Opening) -> None:
+        decided, snapshots = opening.decided, self._parts.snapshots
+        self._start_position, self._identity, self._streams = opening.position, opening.identity, decided.streams
+        if opening.begins_anew:
+            snapshots.clear()
         if decided.streams:
-            self._set_replica_identities()
-            self._prepare_publication(everything)
-            self._warn_of_identities()
-        self._parts.snapshots.break_off()
-        self._streams = decided.streams
+            opening.prepare()
+        snapshots.break_off()
         if decided.reads_rows:
-            self._begin_snapshot(decided, slot)
+            self._begin_snapshot(opening)
         elif decided.streams:
-            self._begin_stream(slot, None if missing is not None else position)
-
-    def _can_resume(self, position: Position, slot: SlotState | None) -> bool:
-        """Return whether the stream reaches back to a snapshot that was interrupted; otherwise it begins anew."""
-        history = self._need_replication().timeline_history
-        missing = gap(position, slot, self._identity, self._config.slot_name, history)
-        if missing is not None:
-            logger.warning("The snapshot begins anew: %s.", missing.reason)
-        return missing is None
-
-    def _chosen(self, everything: Sequence[CapturedTable]) -> list[CapturedTable]:
-        config = self._config
-        captured = captured_tables(
-            everything, config.table_filter(), config.schema_filter(), via_root=config.publish_via_partition_root
-        )
-        most = config.guardrail_collections_max
-        if most and len(captured) > most:
-            told = (
-                f"{len(captured)} tables are captured, and guardrail.collections.max allows {most}: name fewer in "
-                "table.include.list, or raise the limit."
-            )
-            if config.guardrail_collections_limit_action == "fail":
-                raise ConnectError(told)
-            logger.warning("%s", told)
-        return captured
-
-    def _money_digits(self) -> int:
-        """Return the digits after the point of the database's currency, which its own locale shows."""
-        with open_session(self._config, keeps_locale=True) as session:
-            row = session.execute("SELECT '1'::money::text").fetchone()
-        digits = re.search(r"1[.,](\d+)", row[0] if row else "")
-        return len(digits[1]) if digits else 0
-
-    def _set_replica_identities(self) -> None:
-        for pattern, identity in replica_identities(self._config.replica_identity_autoset_values):
-            for table in self._captured:
-                is_index = identity.lower().startswith("index")
-                if pattern.fullmatch(str(table.id)) and (is_index or table.identity != identity[0].lower()):
-                    self._run(f"ALTER TABLE {named(table.id)} REPLICA IDENTITY {_identity_clause(identity)};")
-
-    def _warn_of_identities(self) -> None:
-        """Tell of tables whose updates the server now refuses: whoever writes to them will see the error."""
-        named_anew = replica_identities(self._config.replica_identity_autoset_values)
-        for table in without_identity(self._captured):
-            if not any(pattern.fullmatch(str(table.id)) for pattern, _ in named_anew):
-                logger.warning(
-                    "Table %s has no primary key and no replica identity: PostgreSQL refuses to update and delete its "
-                    "rows while it is published. Run ALTER TABLE %s REPLICA IDENTITY FULL; or set "
-                    "replica.identity.autoset.values.",
-                    table.id,
-                    named(table.id),
-                )
-
-    def _prepare_publication(self, everything: Sequence[CapturedTable]) -> None:
-        config = self._config
-        state = read_publication(self._session, config.publication_name)
-        signals = [table for table in everything if str(table.id) == config.signal_table]
-        steps = publication_steps(
-            config.publication_name,
-            config.publication_autocreate_mode,
-            state,
-            [*self._captured, *(table for table in signals if table not in self._captured)],
-            everything,
-            via_root=config.publish_via_partition_root,
-            skipped=config.skipped(),
-        )
-        for statement in steps:
-            self._run(statement)
-
-    def _run(self, statement: str) -> None:
-        """Run a statement that changes the database; a missing right is an error that shows it."""
-        import psycopg  # noqa: PLC0415 - psycopg is loaded only where it is used
-
-        logger.info("Running %s", statement)
-        try:
-            self._session.execute(statement.encode())
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise ConnectError(
-                f"{self._config.database_user} may not run {statement} ({str(error).splitlines()[0]}). Have it run by "
-                "a superuser or the owner of the tables. A publication for all tables needs a superuser: with "
-                "publication.autocreate.mode=filtered it is made for the captured tables alone."
-            ) from error
+            self._begin_stream(opening.slot, None if opening.missing is not None else opening.position)
 
     # -- the snapshot ------------------------------------------------------------------------------------------
 
-    def _begin_snapshot(self, decided: Plan, slot: SlotState | None) -> None:
-        config = self._config
-        self._parts.snapshots.clear()
-        created = self._export(slot) if decided.streams else None
-        include = config.snapshot_filter()
-        chosen = ordered(
-            [table for table in self._captured if include(str(table.id))], config.snapshot_tables_order_by_row_count
-        )
-        point = begin_snapshot(
-            self._session,
-            created.snapshot if created else None,
-            created.consistent_lsn if created else None,
-            locks_ms=config.snapshot_lock_timeout_ms if config.snapshot_locking_mode == "shared" else None,
-            tables=[named(table.id) for table in chosen],
-        )
-        # The session has the snapshot now: whoever exported it, and a temporary slot, may go.
-        self._close_replication()
-        reader = RowReader(self._parts.names, self._parts.events, point, self._identity)
-        tables = snapshot_tables(self._catalog, chosen, self._schema, config.select_overrides())
+    def _begin_snapshot(self, opening: Opening) -> None:
+        parts, config = self._parts, self._config
+        parts.snapshots.clear()
+        point, tables = opening.begin_snapshot(self._schema)
+        self._replication = None
+        reader = RowReader(parts.names, parts.events, point, self._identity)
         wanted = [(table, Collection(str(table.captured.id))) for table in tables]
         planned = planned_snapshot(config, self._session, wanted, unordered_first=True)
-        recorder = InitialRecorder(reader, {str(table.captured.id): table for table in tables}, resumes=decided.streams)
-        told = Telling(self._parts.notify, SnapshotNotifications(config.topic_prefix, INITIAL))
+        recorder = InitialRecorder(reader, {str(table.captured.id): table for table in tables}, resumes=self._streams)
+        told = Telling(parts.notify, SnapshotNotifications(config.topic_prefix, INITIAL))
         begun = reader.offset(is_complete=False)
-        self._snapshot = SnapshotRun(planned, recorder, told, begun, self._parts.wake)
+        self._snapshot = SnapshotRun(planned, recorder, told, begun, parts.wake)
         self._after_snapshot = Position.from_offset(reader.offset(is_complete=True))
-
-    def _export(self, slot: SlotState | None) -> CreatedSlot:
-        """Return a slot with an exported snapshot: the connector's own if it is new, otherwise a temporary one."""
-        replication, config = self._need_replication(), self._config
-        if slot is None:
-            return self._created(config.slot_name, exports=True)
-        name = config.slot_name[: _LONGEST_NAME - len(_TEMPORARY_SUFFIX)] + _TEMPORARY_SUFFIX
-        return replication.create_slot(name, exports=True, is_temporary=True)
-
-    def _created(self, name: str, *, exports: bool) -> CreatedSlot:
-        replication, config = self._need_replication(), self._config
-        logger.info("Creating the replication slot %s.", name)
-        return replication.create_slot(name, exports=exports, is_failover=config.slot_failover)
 
     # -- the stream --------------------------------------------------------------------------------------------
 
     def _begin_stream(self, slot: SlotState | None, position: Position | None) -> None:
         config, replication = self._config, self._need_replication()
         if slot is None:
-            created = self._created(config.slot_name, exports=False)
+            created = create_slot(replication, config, exports=False)
             position = position or Position(created.consistent_lsn, is_after_snapshot=True)
         elif position is None:
             position = Position(slot.confirmed_lsn, is_after_snapshot=True)
@@ -277,6 +157,7 @@ class Capture:
             parts.names,
             parts.events,
             self._looked_up,
+            parts.schemas.with_nulls,
             position,
             parts.partition,
             identity=self._identity,
@@ -304,7 +185,15 @@ class Capture:
         schema = self._schema(self._catalog.streamed(relation))
         sent = {column.name for column in relation.columns if column.is_key}
         keys = {schema.table.columns[column.place].name for column in schema.key_columns}
-        return StreamedTable(name, schema, split, relation.schema, relation.table, has_old_key=keys <= sent)
+        return StreamedTable(
+            name,
+            schema,
+            split,
+            relation.schema,
+            relation.table,
+            has_old_key=keys <= sent,
+            whole_row=whole_row_of(len(relation.columns), schema),
+        )
 
     def _schema(self, table: Table) -> TableSchema:
         return self._parts.schemas.of(table)
@@ -313,6 +202,7 @@ class Capture:
 
     def fill(self, records: list[SourceRecord], limit: int, until: float) -> None:
         """Add the next records, up to about a number of them, and until a monotonic time."""
+        self.is_up_to_date = False
         if self._snapshot is not None:
             records += self._snapshot.poll(limit)
             if not self._snapshot.is_done:
@@ -328,30 +218,47 @@ class Capture:
         if self._blocking is None and self._has_to_block():
             self._blocking = BlockingSnapshot(self._config, self._patience_s, self._parts.wake)
         if self._blocking is None:
-            self._receive(records, limit, until)
+            self._receive_to_end(records, limit, until)
         else:
             self._block(self._blocking, records, limit, until)
+
+    def _receive_to_end(self, records: list[SourceRecord], limit: int, until: float) -> None:
+        """Add the changes that have arrived, no further than to the end of the run if it has one."""
+        is_reading = self._parts.snapshots.is_reading
+        end = None if is_reading else self._parts.until
+        is_at_end = self._receive(records, limit, until, end)
+        self.has_reached = not is_reading and end is not None and (is_at_end or self._is_quiet(records))
+        if is_at_end and end is not None:
+            self._need_stream().pass_to(end)
+
+    def _is_quiet(self, records: Sequence[SourceRecord]) -> bool:
+        """Return whether the server has not moved on for long: the end may stand within what it has not flushed."""
+        now, received = time.monotonic(), self._need_replication().received_lsn
+        if records or received != self._quiet_since[0] or not self._need_stream().is_between_transactions:
+            self._quiet_since = received, now
+        return now - self._quiet_since[1] >= _QUIET_S
 
     def _receive(self, records: list[SourceRecord], limit: int, until: float, end: int | None = None) -> bool:
         """Add the changes that have arrived; return whether all before an end in the log were added, if one is given.
 
         The transaction after the end is held.
         """
-        stream, replication = self._need_stream(), self._need_replication()
+        stream, replication, snapshots = self._need_stream(), self._need_replication(), self._parts.snapshots
         stream.out = records
         receive, handle = replication.receive, stream.handle
         count = size = 0
         while len(records) < limit and size < _BATCH_BYTES:
             message, self._held = self._held or receive(), None
             if message is None:
+                self.is_up_to_date = True
                 self._add_due(records, replication.received_lsn)
                 return end is not None and stream.is_between_transactions and replication.received_lsn >= end
             kind = message[PAYLOAD]
-            if end is not None and kind == _BEGIN and begin(message, PAYLOAD + 1).final_lsn >= end:
+            if end is not None and kind == _BEGIN and BEGIN.unpack_from(message, PAYLOAD + 1)[0] >= end:
                 self._held = message
                 return True
             handle(message)
-            if kind == _COMMIT:
+            if kind == _COMMIT and snapshots.state.is_asked:
                 self._add_due(records, 0)
                 if self._blocking is None and self._has_to_block():
                     return False
@@ -365,8 +272,12 @@ class Capture:
 
     def _has_to_block(self) -> bool:
         """Return whether a signal wants the stream to wait, which it may do now."""
+        snapshots = self._parts.snapshots
+        if self._parts.until is not None and initial_rest(snapshots.state) is not None:
+            # Other splits read it.
+            return False
         return (
-            self._parts.snapshots.blocking is not None
+            snapshots.blocking is not None
             and self._need_stream().is_between_transactions
             and time.monotonic() >= self._blocking_at
         )
@@ -450,7 +361,9 @@ class Capture:
             records += watch.due(max(received_lsn, stream.position().commit_lsn or 0))
 
     def _finish_snapshot(self) -> None:
+        """End the view: it would keep the server from vacuuming, and show the catalog as it was then."""
         self._snapshot = None
+        self._session.execute("COMMIT")
         if self._streams:
             self._streams_at = time.monotonic() + self._config.streaming_delay_ms / 1000
 
@@ -514,7 +427,7 @@ class Capture:
     @property
     def captured_tables(self) -> list[str]:
         """The names of the captured tables."""
-        return [str(table.id) for table in self._captured]
+        return [str(table.id) for table in self._opening.captured]
 
     @property
     def stream(self) -> ChangeStream | None:
@@ -535,6 +448,10 @@ class Capture:
     def is_finished(self) -> bool:
         """Whether there is nothing more to read: the snapshot is done, and no stream follows."""
         return self._snapshot is None and self._stream is None and self._streams_at is None
+
+    def follow_tables(self) -> None:
+        """Have the database publish captured tables that were created since."""
+        self._opening.follow_tables()
 
     def slot_state(self) -> SlotState | None:
         """Return the state of the slot now."""
@@ -576,8 +493,3 @@ class Capture:
         if self._replication is not None:
             self._replication.close()
             self._replication = None
-
-
-def _identity_clause(identity: str) -> str:
-    word, _, index = identity.partition(" ")
-    return f"USING INDEX {quoted(index.strip())}" if word.upper() == "INDEX" else word.upper()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import psycopg
 
 __all__ = ["CapturedTable", "Catalog", "captured_tables", "default_text"]
+
+logger = logging.getLogger(__name__)
 
 _TABLES: Final = """
 SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relispartition, c.relreplident::text, c.reltuples::bigint,
@@ -109,20 +112,16 @@ class Catalog:
         """Return a table as the stream has it, with what the catalog knows of its columns now."""
         table_id = TableId(self._database, relation.schema, relation.table)
         known = self.table(relation.oid, table_id)
+        then = {} if known is None else _names_then(relation, known)
         columns = []
         for streamed in relation.columns:
-            column = known.column(streamed.name) if known is not None else None
+            column = known.column(then.get(streamed.name, streamed.name)) if known is not None else None
             native = self.native(streamed.type_oid, streamed.typmod)
             if column is None or column.native != native:
                 nullable = column.optional if column is not None else not streamed.is_key or relation.identity == "f"
                 column = self._bare(streamed.name, native, optional=nullable)
-            columns.append(column)
-        names = {column.name for column in columns}
-        if known is not None:
-            keys = known.key_columns if names.issuperset(known.key_columns) else ()
-        else:
-            keys = tuple(column.name for column in relation.columns if column.is_key and relation.identity != "f")
-        return Table(table_id, tuple(columns), keys)
+            columns.append(replace(column, name=streamed.name))
+        return Table(table_id, tuple(columns), _key_then(relation, known, then))
 
     def forget_types(self) -> None:
         """Read types anew: a label may have been added to an enum."""
@@ -187,6 +186,42 @@ class Catalog:
 
     def _all(self, query: str, arguments: Sequence[Any]) -> list[Any]:
         return self._connection.execute(query, arguments or None).fetchall()
+
+
+def _names_then(relation: Relation, known: Table) -> Mapping[str, str]:
+    """Return the names that columns of the key have now, by those of the stream: they were renamed since.
+
+    The stream numbers no columns: they are the same if all others have their places and names.
+    """
+    now = [column.name for column in known.columns if not column.is_generated or _has(relation, column.name)]
+    streamed = [column.name for column in relation.columns]
+    if len(now) != len(streamed):
+        return {}
+    renamed = {then: name for then, name in zip(streamed, now, strict=True) if then != name}
+    return renamed if set(known.key_columns).issuperset(renamed.values()) else {}
+
+
+def _has(relation: Relation, name: str) -> bool:
+    return any(column.name == name for column in relation.columns)
+
+
+def _key_then(relation: Relation, known: Table | None, then: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns of a key as the stream has them: it may have been another, or had other names, than now."""
+    sent = () if relation.identity == "f" else tuple(column.name for column in relation.columns if column.is_key)
+    if known is None or (sent and relation.identity == "d" and set(sent) != set(known.key_columns)):
+        keys = sent
+    else:
+        names_now = {now: name for name, now in then.items()}
+        keys = tuple(names_now.get(name, name) for name in known.key_columns)
+        keys = keys if all(_has(relation, name) for name in keys) else ()
+    if not keys and (known is None or known.key_columns):
+        logger.warning(
+            "Changes of table %s.%s from before its key was changed, or the table dropped, have no key: the log does "
+            "not tell which columns it had.",
+            relation.schema,
+            relation.table,
+        )
+    return keys
 
 
 _LITERAL: Final = re.compile(r"'((?:[^']|'')*)'(?:::[\w\s\"\[\](),.]+)?", re.DOTALL)

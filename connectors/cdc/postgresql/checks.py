@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from connect.config import ConfigRuleError
 from connect.errors import ConfigError, ConnectError
+from connect.internals.java.regex import regex_of_name
+from connect.kits.cdc.filters import NameFilter
 from connectors.cdc.postgresql.catalog import CapturedTable, Catalog, captured_tables
 from connectors.cdc.postgresql.config import AutoCreateMode, PostgresConfig, SnapshotMode
 from connectors.cdc.postgresql.connection import open_session
@@ -50,6 +52,23 @@ class CheckedPostgresConfig(PostgresConfig):
         """Connect, and yield an error for what would fail later."""
         for problem in problems(self):
             yield ConfigRuleError(problem.told, problem.key)
+
+    choices: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("table.include.list", "table.exclude.list"), "tables"),
+        **dict.fromkeys(("schema.include.list", "schema.exclude.list"), "schemas"),
+    }
+
+    def choices_of(self, key: str) -> Iterator[str]:
+        """Yield the tables whose changes are logged, in the chosen schemas, or the schemas that have such tables."""
+        of_schemas = key.startswith("schema.")
+        with open_session(self) as session:
+            tables = Catalog(session, self.database_dbname).tables()
+        if not of_schemas:
+            tables = captured_tables(
+                tables, NameFilter(), self.schema_filter(), via_root=self.publish_via_partition_root
+            )
+        for table in tables:
+            yield regex_of_name(table.id.schema if of_schemas else str(table.id))
 
 
 @dataclass(frozen=True, slots=True)

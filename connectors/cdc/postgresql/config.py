@@ -29,7 +29,7 @@ from connect.kits.cdc.notifications import NotificationOptions
 from connect.kits.cdc.options import RelationalConfig
 from connect.kits.cdc.signals.channels import SignalOptions
 
-__all__ = ["AutoCreateMode", "OffsetMismatch", "PostgresConfig", "SnapshotMode"]
+__all__ = ["AutoCreateMode", "OffsetMismatch", "PostgresConfig", "PostgresTaskConfig", "SnapshotMode"]
 
 _SLOT: Final = re.compile(r"[a-z0-9_]{1,63}")
 
@@ -126,6 +126,8 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
 
 class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, HostsConfig):
     """The options of the PostgreSQL connector."""
+
+    passed_keys = (*RelationalConfig.passed_keys, *_REFUSED, *_WITHOUT_EFFECT)
 
     database_port: int = option(default=5432, importance=HIGH, validator=between(1, 65535), doc="Port of the database.")
     database_dbname: str = option(importance=HIGH, doc="Name of the database whose changes are captured.")
@@ -352,3 +354,9 @@ class PostgresConfig(RelationalConfig, SignalOptions, NotificationOptions, Hosts
         yield from without_effect(_WITHOUT_EFFECT, self.originals)
         if self.slot_drop_on_stop:
             yield "slot.drop.on.stop=true loses what changes between two runs of the task: use it for tests only."
+
+
+class PostgresTaskConfig(PostgresConfig):
+    """The options of a task: those of the connector, and what a split is to do."""
+
+    capture_split: str = option(default="", importance=LOW, internal=True, doc="The work of a split as JSON.")

@@ -13,7 +13,7 @@ from connectors.cdc.postgresql.text import SETTINGS
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["conninfo", "open_session", "retriable_if_lost"]
+__all__ = ["conninfo", "money_digits", "open_session", "retriable_if_lost"]
 
 _RETRY_S: Final = 2.0
 _CONNECT_TIMEOUT_S: Final = 15
@@ -90,6 +90,14 @@ def open_session(config: PostgresConfig, *, keeps_locale: bool = False) -> psyco
     for statement in _statements(config.database_initial_statements):
         session.execute(statement.encode())
     return session
+
+
+def money_digits(config: PostgresConfig) -> int:
+    """Return the digits after the point of the database's currency, which its own locale shows."""
+    with open_session(config, keeps_locale=True) as session:
+        row = session.execute("SELECT '1'::money::text").fetchone()
+    digits = re.search(r"1[.,](\d+)", row[0] if row else "")
+    return len(digits[1]) if digits else 0
 
 
 def _statements(text: str) -> list[str]:

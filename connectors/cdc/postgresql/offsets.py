@@ -93,8 +93,9 @@ def _read(offset: Offset) -> Position:
         identity = ServerIdentity(str(offset["system_identifier"]), int(offset.get("timeline") or 1))
     if offset.get("snapshot") is not None and offset["snapshot"] is not False:
         is_complete = bool(offset.get("snapshot_completed") or offset.get("last_snapshot_record"))
-        # What is left of a snapshot under way is read as an incremental one.
-        is_resumed = not is_complete and IncrementalState.of(offset).is_running and identity is not None
+        # What is left of a snapshot under way is read as an incremental one, or as a blocking one.
+        state = IncrementalState.of(offset)
+        is_resumed = not is_complete and (state.is_running or bool(state.blocking)) and identity is not None
         is_over = is_complete or is_resumed
         return Position(
             _number(offset, "lsn"),

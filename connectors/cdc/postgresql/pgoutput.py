@@ -1,7 +1,8 @@
 """The messages of the output plugin ``pgoutput``, protocol version 1, in text form.
 
 The tuple of a row is split by a function that is compiled for its number of columns; values are made of the pieces by
-:attr:`connect.kits.cdc.table_schemas.TableSchema.row`. Nothing here does I/O.
+:attr:`connect.kits.cdc.table_schemas.TableSchema.row`. For new rows one function does both at once. Nothing here does
+I/O.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from connect.errors import ConnectError
-from connect.kits.cdc.table_schemas import UNAVAILABLE
+from connect.kits.cdc.table_schemas import UNAVAILABLE, TableSchema
 
 __all__ = [
+    "BEGIN",
+    "COMMIT",
     "EPOCH_2000_US",
-    "Begin",
-    "Commit",
     "LogicalMessage",
     "Relation",
     "RelationColumn",
     "Split",
     "Truncation",
-    "begin",
-    "commit",
+    "WholeRow",
     "logical_message",
     "relation",
     "split_of",
     "truncation",
+    "whole_row_of",
 ]
 
 EPOCH_2000_US: Final = 946_684_800_000_000
@@ -38,31 +39,20 @@ EPOCH_2000_US: Final = 946_684_800_000_000
 Split: TypeAlias = Callable[[bytes, int], tuple[list[Any], int]]
 """Splits the tuple at a position into the columns' texts (None for null), and returns the position after it."""
 
-_BEGIN: Final = struct.Struct(">QqI")
-_COMMIT: Final = struct.Struct(">BQQq")
+WholeRow: TypeAlias = Callable[[bytes, int], dict[str, Any] | None]
+"""Makes the value of the tuple at a position; returns None for one that is out of the ordinary."""
+
+BEGIN: Final = struct.Struct(">QqI")
+"""The fields of a message ``B``: the position of the commit, its time since 2000, and the transaction's number."""
+
+COMMIT: Final = struct.Struct(">BQQq")
+"""The fields of a message ``C``: flags, the position of the commit, that after it, and its time since 2000."""
+
 _MESSAGE: Final = struct.Struct(">BQ")
 _LENGTH: Final = struct.Struct(">I")
 _COUNT: Final = struct.Struct(">H")
 _TRUNCATE: Final = struct.Struct(">IB")
 _COLUMN: Final = struct.Struct(">Ii")
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """The beginning of a transaction: the position of its commit, its time, and its number."""
-
-    final_lsn: int
-    at_us: int
-    xid: int
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """The end of a transaction: the position of its commit, and that after it."""
-
-    lsn: int
-    end_lsn: int
-    at_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +91,6 @@ class Truncation:
     """The tables that one statement has truncated."""
 
     relations: tuple[int, ...]
-
-
-def begin(data: bytes, at: int) -> Begin:
-    """Read a message ``B``, whose fields start at ``at``."""
-    final_lsn, micros, xid = _BEGIN.unpack_from(data, at)
-    return Begin(final_lsn, micros + EPOCH_2000_US, xid)
-
-
-def commit(data: bytes, at: int) -> Commit:
-    """Read a message ``C``."""
-    _, lsn, end_lsn, micros = _COMMIT.unpack_from(data, at)
-    return Commit(lsn, end_lsn, micros + EPOCH_2000_US)
 
 
 def relation(data: bytes, at: int) -> Relation:
@@ -184,6 +162,49 @@ def split_of(columns: int) -> Split:
     }
     exec("\n".join(lines), names)  # noqa: S102 - only numbers are filled in
     made: Split = names["split"]
+    return made
+
+
+def whole_row_of(columns: int, schema: TableSchema) -> WholeRow | None:
+    """Compile the function that makes values of tuples at once, in two thirds of the time of a split and a row.
+
+    It leaves to these what is not sent, what is null and must not be, and what cannot be converted. There is none for
+    tables whose keys are made of the columns' texts.
+    """
+    if schema.key_schema is not None and schema.key is None:
+        return None
+    by_place = {column.place: (number, column) for number, column in enumerate(schema.columns)}
+    lines = [
+        "def row(data, at):",
+        f"    if data[at] << 8 | data[at + 1] != {columns}:",
+        "        return None",
+        "    at += 2",
+        "    try:",
+    ]
+    for place in range(columns):
+        number, column = by_place.get(place, (None, None))
+        lines += [
+            "        kind = data[at]",
+            "        if kind == 116:",
+            "            start = at + 5",
+            "            at = start + length(data, at + 1)[0]",
+            *([] if number is None else [f"            v{number} = c{number}(data[start:at])"]),
+            f"        elif kind == 110{' and False' if column is not None and not column.schema.optional else ''}:",
+            *([] if number is None else [f"            v{number} = None"]),
+            "            at += 1",
+            "        else:",
+            "            return None",
+        ]
+    values = ", ".join(f"{column.name!r}: v{number}" for number, column in enumerate(schema.columns))
+    lines += [
+        "    except (ValueError, ArithmeticError, ConnectError):",
+        "        return None",
+        f"    return {{{values}}}",
+    ]
+    names: dict[str, Any] = {"length": _LENGTH.unpack_from, "ConnectError": ConnectError}
+    names |= {f"c{number}": column.convert for number, column in enumerate(schema.columns)}
+    exec("\n".join(lines), names)  # noqa: S102 - names of columns are only written as literals
+    made: WholeRow = names["row"]
     return made
 
 

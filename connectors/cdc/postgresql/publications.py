@@ -15,7 +15,7 @@ from connectors.cdc.postgresql.replication import quoted
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["PublicationState", "named", "publication_steps", "published_tables", "read_publication"]
+__all__ = ["PublicationState", "named", "publication_steps", "published_tables", "read_publication", "unpublished"]
 
 _STATE = """
 SELECT puballtables, pubviaroot, pubinsert, pubupdate, pubdelete, pubtruncate FROM pg_publication WHERE pubname = %s
@@ -94,7 +94,7 @@ def publication_steps(
             yield setting
     if state.has_all_tables:
         return
-    missing = [table.id for table in captured if (table.id.schema, table.id.table) not in state.tables]
+    missing = {table.id for table in captured if (table.id.schema, table.id.table) not in state.tables}
     if mode is AutoCreateMode.FILTERED:
         expected = {(table.id.schema, table.id.table) for table in captured}
         if missing or not _covers(state, expected, everything):
@@ -106,6 +106,14 @@ def publication_steps(
             f"{', '.join(map(named, lacking))}; or set publication.autocreate.mode=filtered, which does so, or leave "
             "the tables out by table.include.list."
         )
+
+
+def unpublished(state: PublicationState | None, captured: Sequence[CapturedTable]) -> list[str]:
+    """Return the tables that a publication does not send."""
+    if state is not None and state.has_all_tables:
+        return []
+    sent = frozenset() if state is None else state.tables
+    return [str(table.id) for table in captured if (table.id.schema, table.id.table) not in sent]
 
 
 def letters(operations: Collection[str]) -> set[str]:

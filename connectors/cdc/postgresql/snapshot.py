@@ -44,13 +44,17 @@ __all__ = [
     "SnapshotTable",
     "begin_snapshot",
     "copied_rows",
+    "exported_view",
     "is_whole_number",
     "key_of",
     "ordered",
     "planned_snapshot",
     "selected_columns",
+    "session_in_view",
+    "snapshot_offset",
     "snapshot_tables",
     "statement_of",
+    "works_of",
 ]
 
 _LITERALS: Final = SqlForm(
@@ -199,7 +203,7 @@ class RowReader:
         self._names = names
         self._events = events
         self._point = point
-        self._identity = dict(identity_of(identity))
+        self._identity = identity
 
     def record(self, schema: TableSchema, raw: Sequence[Any], marker: str, offset: Offset) -> SourceRecord:
         """Return the record of a row."""
@@ -214,16 +218,7 @@ class RowReader:
 
     def offset(self, *, is_complete: bool) -> Offset:
         """Return the offset while the snapshot runs, or of its end."""
-        point = self._point
-        return {
-            "last_snapshot_record": is_complete,
-            "lsn": point.lsn,
-            "txId": point.xid,
-            "ts_usec": point.at_us,
-            "snapshot": "INITIAL",
-            "snapshot_completed": is_complete,
-            **self._identity,
-        }
+        return snapshot_offset(self._point, self._identity, is_complete=is_complete)
 
     def _source(self, table: Table, marker: str) -> dict[str, Any]:
         point, names = self._point, self._names
@@ -245,6 +240,19 @@ class RowReader:
             "origin": None,
             "origin_lsn": None,
         }
+
+
+def snapshot_offset(point: SnapshotPoint, identity: ServerIdentity | None, *, is_complete: bool) -> Offset:
+    """Return the offset while a snapshot runs, or of its end."""
+    return {
+        "last_snapshot_record": is_complete,
+        "lsn": point.lsn,
+        "txId": point.xid,
+        "ts_usec": point.at_us,
+        "snapshot": "INITIAL",
+        "snapshot_completed": is_complete,
+        **identity_of(identity),
+    }
 
 
 class InitialRecorder:
@@ -278,18 +286,43 @@ def planned_snapshot(
     With ``unordered_first`` the tables whose progress cannot be kept come first.
     """
     most = config.snapshot_max_threads * config.snapshot_max_threads_multiplier
-    works = [work for table, collection in wanted for work in _works(session, table, collection, most)]
+    works = works_of(session, wanted, most)
     if unordered_first:
         works.sort(key=lambda work: work.piece.collection is not None)
-    row = session.execute("SELECT pg_export_snapshot()").fetchone()
-    exported = str(row[0]) if row is not None else ""
+    exported = exported_view(session)
     return PlannedSnapshot(
         {str(table.captured.id): _expected_rows(table, collection) for table, collection in wanted},
         [work.piece for work in works],
-        lambda: CopyReader(config, exported, works),
+        lambda: CopyReader(session_in_view(config, exported), works),
         config.snapshot_max_threads,
         config.max_batch_size,
     )
+
+
+def works_of(
+    session: psycopg.Connection[Any], wanted: Sequence[tuple[SnapshotTable, Collection]], most: int
+) -> list[PieceWork]:
+    """Return the pieces of some tables, or of ranges of their keys: at most so many of each."""
+    return [work for table, collection in wanted for work in _works(session, table, collection, most)]
+
+
+def exported_view(session: psycopg.Connection[Any]) -> str:
+    """Return the name by which other sessions see the tables as this one does, while its transaction is open."""
+    row = session.execute("SELECT pg_export_snapshot()").fetchone()
+    return str(row[0]) if row is not None else ""
+
+
+def session_in_view(config: PostgresConfig, exported: str) -> psycopg.Connection[Any]:
+    """Open a session that sees the tables as the one does that has exported its view."""
+    session = open_session(config)
+    try:
+        session.execute("SET statement_timeout = 0")
+        session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        session.execute(f"SET TRANSACTION SNAPSHOT {literal(exported)}".encode())
+    except BaseException:
+        session.close()
+        raise
+    return session
 
 
 def _expected_rows(table: SnapshotTable, collection: Collection) -> int:
@@ -380,18 +413,11 @@ def _bounds(session: psycopg.Connection[Any], table: SnapshotTable, most: int, n
 
 
 class CopyReader:
-    """Reads pieces through a session of its own, in a snapshot that another has exported."""
+    """Reads pieces through a session of its own."""
 
-    def __init__(self, config: PostgresConfig, exported: str, works: Sequence[PieceWork]) -> None:
+    def __init__(self, session: psycopg.Connection[Any], works: Sequence[PieceWork]) -> None:
+        self._session = session
         self._works = works
-        self._session = open_session(config)
-        try:
-            self._session.execute("SET statement_timeout = 0")
-            self._session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            self._session.execute(f"SET TRANSACTION SNAPSHOT {literal(exported)}".encode())
-        except BaseException:
-            self._session.close()
-            raise
 
     def read(self, piece: int) -> Iterator[tuple[Sequence[Any], Key | None]]:
         """Yield the rows of a piece."""

@@ -2,53 +2,58 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from connect.data import NO_HEADERS, Offset, SourceRecord
+from connect.data import Offset, SourceRecord
 from connect.errors import ConnectError, RetriableError
-from connect.kits.cdc.envelope import ChangeEvents, context_headers
-from connect.kits.cdc.heartbeats import Heartbeat
+from connect.kits.cdc.heartbeats import Heartbeat, Seldom
 from connect.kits.cdc.incremental import IncrementalSnapshots
 from connect.kits.cdc.incremental_state import IncrementalState
 from connect.kits.cdc.measurements import CaptureLabels, SnapshotNumbers, StreamNumbers
-from connect.kits.cdc.notifications import INITIAL, Notification, Notifications, SnapshotNotifications
+from connect.kits.cdc.notifications import INITIAL, Notifications, SnapshotNotifications
 from connect.kits.cdc.signals.actions import ExecuteSnapshot
 from connect.kits.cdc.signals.signals import Signals
-from connect.kits.cdc.table_schemas import TableSchemas
-from connect.kits.cdc.transactions import TransactionMetadata
 from connect.measurement import Measurement
 from connect.source import ExactlyOnceSupport, Signal, SourceConnector, SourceTask
+from connectors.cdc.postgresql.assembly import events_of, made_dialect, made_schemas, names_of
+from connectors.cdc.postgresql.bounded import BoundedRun, OffsetRun, PieceRun
 from connectors.cdc.postgresql.capture import Capture, CaptureParts
 from connectors.cdc.postgresql.checks import CheckedPostgresConfig
 from connectors.cdc.postgresql.chunks import ChunkReader
-from connectors.cdc.postgresql.config import PostgresConfig
+from connectors.cdc.postgresql.config import PostgresTaskConfig
 from connectors.cdc.postgresql.connection import retriable_if_lost
-from connectors.cdc.postgresql.dialect import PostgresDialect
 from connectors.cdc.postgresql.offsets import Position
+from connectors.cdc.postgresql.orders import OffsetSplit, PieceSplit, split_from, unread
 from connectors.cdc.postgresql.replication import ReplicationError
 from connectors.cdc.postgresql.slots import SlotState
-from connectors.cdc.postgresql.stream import SOURCE_SCHEMA, ChangeStream, StreamNames
+from connectors.cdc.postgresql.splits import Splits
+from connectors.cdc.postgresql.stream import ChangeStream
 
 __all__ = ["PostgresConnector", "PostgresTask"]
 
 logger = logging.getLogger(__name__)
 
 _AT_REST_S: Final = 30.0
+_STATUSES: Final = 6
+"""The tables are looked through with every sixth status."""
 _READERS_S: Final = 1.0
 _POSITION_S: Final = 0.05
 _LATER_S: Final = 0.1
 _BLOCKED_STATUS_S: Final = 10.0
 _LONGEST_POLL_S: Final = 0.5
 """Seconds after which a poll gives way to deliveries and commits."""
+_GATHERING_S: Final = 0.005
+"""How long changes are gathered that follow others at once: a poll of one costs as much as twenty changes."""
+_UNDEFINED: Final = "42704"
+"""The state of an error about what does not exist."""
 _RETAINED_WARNING: Final = 10 << 30
 """Bytes of log kept by the slot from which on the log warns."""
 
 
-class PostgresTask(SourceTask[PostgresConfig]):
+class PostgresTask(SourceTask[PostgresTaskConfig]):
     """Reads one database.
 
     Crash points: the stored offset is the only state, and the slot is never told of more than that: see
@@ -57,16 +62,25 @@ class PostgresTask(SourceTask[PostgresConfig]):
 
     def start(self) -> None:
         """Read the stored offset; connections are opened by the first poll, and again after each that is lost."""
-        config = self.config
+        config, reader = self.config, self.context.offset_storage_reader
         self._partition: Offset = {"server": config.topic_prefix}
-        offset = self.context.offset_storage_reader.offset(self._partition)
+        self._bounded: BoundedRun | None = None
+        self._capture: Capture | None = None
+        split = split_from(config.capture_split)
+        if isinstance(split, OffsetSplit):
+            self._bounded = OffsetRun(config, self._partition, split, self.context.pass_offset)
+            return
+        if isinstance(split, PieceSplit):
+            self._bounded = PieceRun(config, split, reader.offset, self.context.pass_offset)
+            return
+        offset = reader.offset(self._partition)
         self._notifications = Notifications(config, self._partition)
-        dialect = _dialect(config)
-        schemas = _schemas(config, dialect)
+        dialect = made_dialect(config)
+        schemas = made_schemas(config, dialect)
         self._chunks = ChunkReader(config, schemas.of, self.context.wake)
         self._labels = CaptureLabels("postgres", config.topic_prefix)
         self._snapshots = IncrementalSnapshots(
-            IncrementalState.of(offset or {}),
+            unread(IncrementalState.of(offset or {}), self._partition, reader),
             self._chunks,
             config.incremental_snapshot_chunk_size,
             self._notifications.add,
@@ -74,12 +88,22 @@ class PostgresTask(SourceTask[PostgresConfig]):
         )
         self._signals = Signals(config, config.topic_prefix, self._snapshots, self)
         calls = self._signals.take_row, self.context.wake, self._notifications.add
-        self._parts = _parts(config, self._partition, self._snapshots, calls, dialect, schemas)
+        self._parts = CaptureParts(
+            config,
+            names_of(config),
+            dialect,
+            schemas,
+            events_of(config, self._partition),
+            self._partition,
+            config.transaction_metadata(self._partition),
+            self._snapshots,
+            *calls,
+            until=None if split is None else split.until,
+        )
         self._signals_at: Offset | None = None
         self._heartbeat = Heartbeat(
             config.naming().heartbeat_topic(), config.topic_prefix, self._partition, config.heartbeat_interval_ms
         )
-        self._capture: Capture | None = None
         self._position = self._stored_position = Position.from_offset(offset) if offset else None
         self._has_begun = False
         reads_first = self._position is None or self._position.is_snapshot
@@ -87,10 +111,14 @@ class PostgresTask(SourceTask[PostgresConfig]):
         self._failure: Exception | None = None
         self._slot_attempts = 0
         self._status_at = self._xmin_at = 0.0
+        self._statuses = 0
+        self._follows = Seldom()
         self._slot: SlotState | None = None
 
     def poll(self) -> Iterable[SourceRecord]:
         """Return the next records: of the snapshot first, then of the stream."""
+        if self._bounded is not None:
+            return self._bounded.poll(self.config.max_batch_size)
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -140,8 +168,10 @@ class PostgresTask(SourceTask[PostgresConfig]):
         self._snapshots.ask_blocking(signal_id, asked.collections(self.captured_tables()))
 
     def drained(self) -> bool:
-        """Whether the snapshot is done and no stream follows."""
-        return self._capture is not None and self._capture.is_finished
+        """Whether the snapshot is done and no stream follows, or the work of a split is done."""
+        if self._bounded is not None:
+            return self._bounded.is_done
+        return self._capture is not None and (self._capture.is_finished or self._capture.has_reached)
 
     def remaining(self) -> Mapping[str, int]:
         """Return how much of the log is not yet passed on, or of the tables not yet read."""
@@ -151,6 +181,11 @@ class PostgresTask(SourceTask[PostgresConfig]):
         left = {} if lag is None else {"bytes": lag}
         state = self._snapshots.state
         return left | ({"tables": len({each.table for each in state.collections})} if state.is_running else {})
+
+    def total(self) -> Mapping[str, int]:
+        """Return how many tables and rows a snapshot has that is being read."""
+        snapshot = None if self._capture is None else self._capture.reading
+        return {} if snapshot is None else snapshot.total()
 
     def measurements(self) -> Iterable[Measurement]:
         """Return how far the stream is behind, how far a snapshot is, and what the slot retains."""
@@ -192,6 +227,8 @@ class PostgresTask(SourceTask[PostgresConfig]):
 
     def stop(self) -> None:
         """Close the connections, and drop the slot if the configuration says so."""
+        if (bounded := getattr(self, "_bounded", None)) is not None:
+            bounded.close()
         if hasattr(self, "_signals"):
             self._signals.close()
             self._chunks.close()
@@ -213,7 +250,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         if self._capture is None:
             self._capture = Capture(self._parts, self._position)
             self._slot_attempts = 0
-            if self._capture.snapshot is None and not self._has_begun:
+            if self._capture.snapshot is None and not self._has_begun and self._parts.until is None:
                 self._notifications.add(SnapshotNotifications(self.config.topic_prefix, INITIAL).skipped())
             self._has_begun = True
         capture = self._capture
@@ -224,8 +261,12 @@ class PostgresTask(SourceTask[PostgresConfig]):
         if was_snapshot is not None and capture.snapshot is None:
             self.context.pass_offset(self._partition, was_snapshot.offset)
         self._tend(capture, records)
-        if not records:
+        if capture.has_reached and capture.stream is not None:
+            self.context.pass_offset(self._partition, capture.stream.offset())
+        elif not records:
             self._rest(capture)
+        elif capture.is_up_to_date:
+            self.context.poll_when_readable([], _GATHERING_S)
 
     def _tend(self, capture: Capture, records: list[SourceRecord]) -> None:
         """Do what is due beside reading: heartbeats, the status for the server, and offsets without records."""
@@ -263,6 +304,9 @@ class PostgresTask(SourceTask[PostgresConfig]):
             self.context.pass_offset(self._partition, offset)
         capture.confirm(self._stored_position if self.config.confirms else None)
         self._slot = capture.slot_state()
+        self._statuses += 1
+        if self._statuses % _STATUSES == 0 and self._parts.until is None and not capture.is_blocked:
+            self._follows.run(capture.follow_tables)
         if self._slot is not None and (self._slot.retained_bytes or 0) >= _RETAINED_WARNING:
             logger.warning(
                 "The slot %s retains %d MB of the server's log. If that grows, see whether Kafka takes records, or "
@@ -280,7 +324,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
         now = time.monotonic()
         seconds = self._heartbeat.seconds_left(now, max(0.0, self._status_at - now))
         seconds = self._signals.seconds_left(now, seconds)
-        if self._snapshots.waits_for_position or capture.is_blocked:
+        if self._snapshots.waits_for_position or capture.is_blocked or self._parts.until is not None:
             capture.ask_for_position()
             seconds = min(seconds, _POSITION_S)
         elif self._snapshots.is_idle_until_later:
@@ -296,7 +340,7 @@ class PostgresTask(SourceTask[PostgresConfig]):
             self._capture.close()
             self._capture = None
         if isinstance(error, ReplicationError):
-            return error
+            return self._of_publication(error)
         if isinstance(error, ConnectError):
             return self._of_slot(error)
         import psycopg  # noqa: PLC0415 - psycopg is loaded only where it is used
@@ -312,6 +356,17 @@ class PostgresTask(SourceTask[PostgresConfig]):
             self._position = position
             self._snapshots.state = state
 
+    def _of_publication(self, error: ReplicationError) -> ConnectError:
+        """Tell what to do where the server has changes that it can no longer send."""
+        name, slot = self.config.publication_name, self.config.slot_name
+        if error.state != _UNDEFINED or f'publication "{name}"' not in str(error):
+            return error
+        return ConnectError(
+            f"{error} Publication {name} was dropped, and PostgreSQL cannot send changes that were written without it, "
+            f"even once it is there again: they are lost. Run SELECT pg_drop_replication_slot('{slot}'); and set "
+            "snapshot.mode=when_needed, which reads all rows again."
+        )
+
     def _of_slot(self, error: ConnectError) -> ConnectError:
         """Give up on a slot that another connection keeps, after ``slot.max.retries``."""
         if not isinstance(error, RetriableError) or " is active for PID " not in str(error):
@@ -326,62 +381,6 @@ class PostgresTask(SourceTask[PostgresConfig]):
         return RetriableError(str(error), retry_after=self.config.slot_retry_delay_ms / 1000)
 
 
-def _dialect(config: PostgresConfig) -> PostgresDialect:
-    return PostgresDialect(
-        decimals=config.decimal_handling_mode,
-        times=config.time_precision_mode,
-        binary=config.binary_handling_mode,
-        hstore=config.hstore_handling_mode,
-        intervals=config.interval_handling_mode,
-        money_digits=config.money_fraction_digits,
-        has_unknown=config.include_unknown_datatypes,
-    )
-
-
-def _schemas(config: PostgresConfig, dialect: PostgresDialect) -> TableSchemas:
-    return TableSchemas(
-        dialect,
-        config.naming(),
-        SOURCE_SCHEMA,
-        columns=config.column_rules(),
-        keys=config.key_rules(),
-        placeholder=config.unavailable_value_placeholder,
-        on_failure=config.event_converting_failure_handling_mode,
-    )
-
-
-def _parts(
-    config: PostgresConfig,
-    partition: Offset,
-    snapshots: IncrementalSnapshots,
-    calls: tuple[Callable[[Sequence[str | None]], None], Callable[[], None], Callable[[Notification], None]],
-    dialect: PostgresDialect,
-    schemas: TableSchemas,
-) -> CaptureParts:
-    naming = config.naming()
-    version = importlib.metadata.version("sluice-connect")
-    headers = context_headers(config.topic_prefix, "postgresql") if config.extended_headers_enabled else NO_HEADERS
-    events = ChangeEvents(
-        partition,
-        headers,
-        skipped=config.skipped(),
-        makes_tombstones=config.tombstones_on_delete,
-        skips_unchanged=config.skip_messages_without_change,
-    )
-    metadata = TransactionMetadata(naming.transaction_topic(), partition)
-    return CaptureParts(
-        config,
-        StreamNames(version, config.topic_prefix, config.database_dbname, naming.named("message")),
-        dialect,
-        schemas,
-        events,
-        partition,
-        metadata if config.provide_transaction_metadata else None,
-        snapshots,
-        *calls,
-    )
-
-
 def _is_after(stored: Offset, noted: Offset) -> bool:
     """Return whether a stored offset is certainly one from after another was noted."""
     end, before = stored.get("lsn_commit"), noted.get("lsn_commit")
@@ -393,6 +392,21 @@ class PostgresConnector(SourceConnector[CheckedPostgresConfig]):
 
     task_class = PostgresTask
     watches = False
+
+    def start(self) -> None:
+        """Divide nothing yet."""
+        self._splits: Splits | None = None
+
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str]]:
+        """Return pieces of the first snapshot, or the stream to the end of the log."""
+        self._splits = self._splits or Splits(self.config, self.context.offset_storage_reader)
+        props = {key: value for key, value in self.config.originals.items() if value is not None}
+        return [{**props, **split} for split in self._splits.next(max_splits)]
+
+    def stop(self) -> None:
+        """Close what dividing has opened."""
+        if self._splits is not None:
+            self._splits.close()
 
     @classmethod
     def exactly_once_support(cls, config: CheckedPostgresConfig) -> ExactlyOnceSupport:  # noqa: ARG003

@@ -21,7 +21,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from connect.data import Offset, Schema, SourceRecord
@@ -68,6 +68,9 @@ _MESSAGE_VALUE: Final = Schema.struct(
 )
 _POSITION: Final = struct.Struct(">Q")
 _OID: Final = struct.Struct(">I")
+_EVENT: Final = struct.Struct(">Q17xI")
+"""The position of a change, and the table that it concerns."""
+
 _NEW: Final = ord("N")
 _OLD: Final = ord("O")
 _MESSAGES: Final = "message"
@@ -79,6 +82,7 @@ class StreamedTable:
     """A version of a table in the stream; ``schema`` is None if the table is not captured.
 
     ``has_old_key`` says whether an old row that is sent without its other columns has all columns of the key.
+    ``whole_row`` makes values of new rows, if it can.
     """
 
     name: str
@@ -87,6 +91,7 @@ class StreamedTable:
     table_schema: str
     table: str
     has_old_key: bool
+    whole_row: pgoutput.WholeRow | None = None
 
 
 class ChangeWatcher(Protocol):
@@ -124,6 +129,7 @@ class ChangeStream:
         names: StreamNames,
         events: ChangeEvents,
         look_up: Callable[[pgoutput.Relation], StreamedTable],
+        with_nulls: Callable[[TableSchema, Sequence[Any]], TableSchema],
         position: Position,
         partition: Offset,
         *,
@@ -133,7 +139,9 @@ class ChangeStream:
     ) -> None:
         self._names = names
         self._events = events
+        self._skipped = events.skipped
         self._look_up = look_up
+        self._with_nulls = with_nulls
         self._partition = partition
         self._metadata = metadata
         self._prefixes = prefixes
@@ -155,14 +163,20 @@ class ChangeStream:
         self.last_event_us: int | None = None
         self.lag_us = 0
         self._commit_lsn = position.commit_lsn
-        self._seen_commit_lsn = None if position.is_after_snapshot else position.commit_lsn
+        self._sequence = _sequence_after(None if position.is_after_snapshot else position.commit_lsn)
+        self._sources = {_MESSAGES: self._source_of("", "")}
         self._resume = position if position.xid is not None else None
         self._lsn = position.event_lsn
         self._count = position.events
-        self._begun: pgoutput.Begin | None = None
+        self._xid: int | None = None
+        """The transaction that has begun and not ended."""
+
         self._origin: tuple[str, int] | None = None
         self._times: tuple[int, int, int] = (0, 0, 0)
         self._last_offset: Offset = {}
+        self._ended: tuple[int, int | None, int] | None = None
+        """The end, the number and the time of the last transaction if its offset is not made yet: few are asked for."""
+
         if position.commit_lsn is not None:
             self._last_offset = self._whole_offset(position.commit_lsn, None, None)
         self._handlers: Mapping[int, Callable[[bytes], None]] = {
@@ -186,58 +200,58 @@ class ChangeStream:
     @property
     def is_between_transactions(self) -> bool:
         """Whether the last transaction is whole."""
-        return self._begun is None
+        return self._xid is None
 
     def position(self) -> Position:
         """Return the position after all records that were made."""
         if self._resume is not None:
             return self._resume
-        xid = self._begun.xid if self._begun is not None and self._count else None
+        xid = self._xid if self._count else None
         if xid is None:
             return Position(self._commit_lsn, identity=self._server)
         return Position(self._commit_lsn, self._lsn, self._count, xid, identity=self._server)
 
     def offset(self) -> Offset:
         """Return the offset after all records that were made."""
+        if self._ended is not None:
+            self._last_offset, self._ended = self._whole_offset(*self._ended), None
         return self._last_offset
 
     def keep(self, state: Mapping[str, Any]) -> None:
         """Have offsets carry this state from now on, in place of the one before."""
-        before, self._state = self._state, dict(state)
+        last, before, self._state = self.offset(), self._state, dict(state)
         self._identity = {**identity_of(self._server), **state}
-        if self._last_offset:
-            self._last_offset = {
-                key: self._last_offset[key] for key in self._last_offset if key not in before
-            } | self._state
+        if last:
+            self._last_offset = {key: last[key] for key in last if key not in before} | self._state
 
     def offset_with(self, state: Mapping[str, Any]) -> Offset:
         """Return the offset after all records that were made, with another state."""
-        return {key: value for key, value in self._last_offset.items() if key not in self._state} | dict(state)
+        return {key: value for key, value in self.offset().items() if key not in self._state} | dict(state)
 
     def pass_to(self, lsn: int) -> Offset | None:
         """Move on to a position before which nothing is left to send; return its offset, None if it is not ahead.
 
         Allowed between transactions only, and only for a position up to which the server has sent everything.
         """
-        if self._begun is not None or (self._commit_lsn is not None and lsn <= self._commit_lsn):
+        if self._xid is not None or (self._commit_lsn is not None and lsn <= self._commit_lsn):
             return None
         self._resume = None
         self._commit_lsn = lsn
-        self._last_offset = self._whole_offset(lsn, None, time.time_ns() // 1000)
-        return self._last_offset
+        self._ended = lsn, None, time.time_ns() // 1000
+        return self.offset()
 
     # -- transactions ----------------------------------------------------------------------------------------------
 
     def _begin(self, data: bytes) -> None:
-        begun = pgoutput.begin(data, PAYLOAD + 1)
-        self._begun = begun
+        _, at, xid = pgoutput.BEGIN.unpack_from(data, PAYLOAD + 1)
+        self._xid = xid
         self._origin = None
         self._lsn = self._count = 0
-        at = begun.at_us
+        at += pgoutput.EPOCH_2000_US
         self._times = (at // 1000, at, at * 1000)
         if self.watcher is not None:
-            self.watcher.began(begun.xid)
-        if self._resume is not None and self._resume.xid != begun.xid:
+            self.watcher.began(xid)
+        if self._resume is not None and self._resume.xid != xid:
             if self._resume.commit_lsn is not None:
                 # The transaction that was begun is no longer published: nothing of this one was sent.
                 self._resume = None
@@ -252,23 +266,23 @@ class ChangeStream:
     def _metadata_begins(self, data: bytes) -> None:
         if self._metadata is not None:
             identifier = self._transaction_id(self._start(data))
-            self.out.append(self._metadata.begin(identifier, self._times[0], self._last_offset))
+            self.out.append(self._metadata.begin(identifier, self._times[0], self.offset()))
 
     def _commit(self, data: bytes) -> None:
-        done = pgoutput.commit(data, PAYLOAD + 1)
-        begun = self._begun
-        if self._resume is not None and begun is not None and self._resume.xid == begun.xid:
+        _, _, end, at = pgoutput.COMMIT.unpack_from(data, PAYLOAD + 1)
+        at += pgoutput.EPOCH_2000_US
+        xid = self._xid
+        if self._resume is not None and self._resume.xid == xid and xid is not None:
             self._resume = None
-        xid = None if begun is None else begun.xid
-        self._commit_lsn = self._seen_commit_lsn = done.end_lsn
-        self._last_offset = self._whole_offset(done.end_lsn, xid, done.at_us)
+        self._commit_lsn = end
+        self._sequence = _sequence_after(end)
+        self._ended = end, xid, at
         if self._metadata is not None:
-            identifier = f"{xid}:{done.end_lsn}"
-            self.out.append(self._metadata.end(identifier, self._times[0], self._last_offset))
-        self._begun = None
+            self.out.append(self._metadata.end(f"{xid}:{end}", self._times[0], self.offset()))
+        self._xid = None
         self.transactions += 1
-        self.last_event_us = done.at_us
-        self.lag_us = max(0, time.time_ns() // 1000 - done.at_us)
+        self.last_event_us = at
+        self.lag_us = max(0, time.time_ns() // 1000 - at)
 
     def _set_origin(self, data: bytes) -> None:
         (lsn,) = _POSITION.unpack_from(data, PAYLOAD + 1)
@@ -277,26 +291,42 @@ class ChangeStream:
 
     def _relation(self, data: bytes) -> None:
         relation = pgoutput.relation(data, PAYLOAD + 1)
-        self._tables[relation.oid] = self._look_up(relation)
+        self._tables[relation.oid] = table = self._look_up(relation)
+        self._sources[table.name] = self._source_of(table.table_schema, table.table)
 
     # -- changes -----------------------------------------------------------------------------------------------
 
     def _insert(self, data: bytes) -> None:
-        table, lsn = self._table(data), self._start(data)
+        lsn, oid = _EVENT.unpack_from(data, 1)
+        table = self._tables[oid]
         schema = self._counted(table, lsn, Operation.CREATE, "INSERT")
         if table.name == self.signal_table and self._sink is self.out and self.watcher is not None:
             self.watcher.inserted(table.split(data, PAYLOAD + 6)[0])
         if schema is None:
             return
         self.creates += 1
+        row = None
+        if table.whole_row is not None and table.name != self.watched:
+            row = table.whole_row(data, PAYLOAD + 6)
+        if row is None:
+            schema, row, key = self._inserted(data, table, schema)
+        else:
+            key = None if schema.key_schema is None or schema.key is None else schema.key(row)
+        offset = self._moved(lsn, "INSERT")
+        source = self._source(table.name, lsn)
+        block = None if self._metadata is None else self._block(table.name, lsn)
+        self._events.created(self._sink, schema, key, row, source, block, offset)
+
+    def _inserted(
+        self, data: bytes, table: StreamedTable, schema: TableSchema
+    ) -> tuple[TableSchema, dict[str, Any], dict[str, Any] | None]:
+        """Return the schema, the value and the key of a new row that is watched, or out of the ordinary."""
         raw, _ = table.split(data, PAYLOAD + 6)
         if table.name == self.watched:
             self._tell(table, raw)
+        schema = self._fitting(data, schema, raw)
         row = schema.row(raw)
-        key = self._key(schema, row, raw)
-        _, offset = self._moved(lsn, "INSERT")
-        source = self._source(table.table_schema, table.table, lsn)
-        self._events.created(self._sink, schema, key, row, source, self._block(table.name, lsn), offset)
+        return schema, row, self._key(schema, row, raw)
 
     def _update(self, data: bytes) -> None:
         table, lsn = self._table(data), self._start(data)
@@ -314,6 +344,8 @@ class ChangeStream:
             raw = [before if value is UNAVAILABLE else value for value, before in zip(raw, old, strict=True)]
         if table.name == self.watched:
             self._tell(table, raw, *(() if old is None else (old,)))
+        whole = (raw,) if old is None or kind != _OLD else (raw, old)
+        schema = self._fitting(data, schema, *whole)
         row = schema.row(raw)
         key = self._key(schema, row, raw)
         before = None if old is None else schema.row(old)
@@ -322,8 +354,8 @@ class ChangeStream:
         old_key = None
         if before is not None and old is not None and (kind == _OLD or table.has_old_key):
             old_key = self._key(schema, before, old)
-        previous, offset = self._moved(lsn, "UPDATE")
-        source = self._source(table.table_schema, table.table, lsn)
+        previous, offset = self.offset(), self._moved(lsn, "UPDATE")
+        source = self._source(table.name, lsn)
         if before is not None and key is not None and old_key is not None and old_key != key:
             blocks = self._block(table.name, lsn), self._block(table.name, lsn)
             self._events.rekeyed(self._sink, schema, old_key, key, before, row, source, blocks, previous, offset)
@@ -345,12 +377,14 @@ class ChangeStream:
             )
         if table.name == self.watched:
             self._tell(table, old)
+        if data[PAYLOAD + 5] == _OLD:
+            schema = self._fitting(data, schema, old)
         before = schema.row(old)
         key = self._key(schema, before, old)
         if data[PAYLOAD + 5] != _OLD:
             before = self._without_gaps(table, schema, before)
-        previous, offset = self._moved(lsn, "DELETE")
-        source = self._source(table.table_schema, table.table, lsn)
+        previous, offset = self.offset(), self._moved(lsn, "DELETE")
+        source = self._source(table.name, lsn)
         block = self._block(table.name, lsn)
         self._events.deleted(self._sink, schema, key, before, source, block, previous, offset)
 
@@ -359,23 +393,23 @@ class ChangeStream:
         self._count_event(lsn)
         truncated = [self._tables[oid] for oid in pgoutput.truncation(data, PAYLOAD + 1).relations]
         kept = [(table, table.schema) for table in truncated if table.schema is not None]
-        previous, offset = self._moved(lsn, "TRUNCATE")
-        if self._events.is_skipped(Operation.TRUNCATE):
+        previous, offset = self.offset(), self._moved(lsn, "TRUNCATE")
+        if Operation.TRUNCATE in self._skipped:
             return
         self.others += len(kept)
         for number, (table, schema) in enumerate(kept, start=1):
             if table.name == self.watched:
                 self._tell(table)
-            source = self._source(table.table_schema, table.table, lsn)
+            source = self._source(table.name, lsn)
             block = self._block(table.name, lsn)
             at = offset if number == len(kept) else previous
             self._events.truncated(self._sink, schema, source, block, at)
 
     def _message(self, data: bytes) -> None:
         message, lsn = pgoutput.logical_message(data, PAYLOAD + 1), self._start(data)
-        if message.is_transactional and self._begun is not None:
+        if message.is_transactional and self._xid is not None:
             self._count_event(lsn)
-            _, offset = self._moved(lsn, "MESSAGE")
+            offset = self._moved(lsn, "MESSAGE")
             block = self._block(_MESSAGES, lsn) if self._prefixes(message.prefix) else None
         else:
             # It stands between two transactions, all earlier ones are sent: the position moves behind it.
@@ -383,14 +417,15 @@ class ChangeStream:
             self._times = (now // 1000, now, now * 1000)
             self._sink = self.out
             self._commit_lsn = message.lsn + 1
-            offset = self._last_offset = self._whole_offset(message.lsn + 1, None, now)
+            self._ended = message.lsn + 1, None, now
+            offset = self.offset()
             block = None
         if not self._prefixes(message.prefix):
             return
         value = {
             "op": Operation.MESSAGE,
             "ts_ms": time.time_ns() // 1_000_000,
-            "source": self._source("", "", lsn),
+            "source": self._source(_MESSAGES, lsn),
             "transaction": block,
             "message": {"prefix": message.prefix, "content": message.content},
         }
@@ -406,6 +441,15 @@ class ChangeStream:
             )
         )
 
+    def _fitting(self, data: bytes, schema: TableSchema, *rows: Sequence[Any]) -> TableSchema:
+        """Return the schema for whole rows: from now on it allows a null that was written before it was forbidden."""
+        for raw in rows:
+            if schema.lacks(raw):
+                schema = self._with_nulls(schema, raw)
+                table = replace(self._table(data), schema=schema, whole_row=None)
+                self._tables[_OID.unpack_from(data, PAYLOAD + 1)[0]] = table
+        return schema
+
     def _without_gaps(self, table: StreamedTable, schema: TableSchema, row: dict[str, Any]) -> dict[str, Any]:
         """Return a row of which only the key was sent, with values for columns that must not be null."""
         blanks = self._blanks.get(table.name)
@@ -415,8 +459,8 @@ class ChangeStream:
         return {**row, **missing} if missing else row
 
     def _tell(self, table: StreamedTable, *rows: Sequence[Any]) -> None:
-        if self.watcher is not None and self._begun is not None:
-            self.watcher.changed(table, rows, self._begun.xid)
+        if self.watcher is not None and self._xid is not None:
+            self.watcher.changed(table, rows, self._xid)
 
     # -- positions ---------------------------------------------------------------------------------------------
 
@@ -431,11 +475,12 @@ class ChangeStream:
     def _counted(self, table: StreamedTable, lsn: int, operation: str, kind: str) -> TableSchema | None:
         """Count an event; return its table's schema unless it is left out, or was sent before and needs no counting."""
         self._count_event(lsn)
-        is_left_out = table.schema is None or self._events.is_skipped(operation)
+        schema = table.schema
+        is_left_out = schema is None or operation in self._skipped
         if is_left_out or (self._sink is not self.out and self._metadata is None):
             self._moved(lsn, kind)
             return None
-        return table.schema
+        return schema
 
     def _count_event(self, lsn: int) -> None:
         """Count an event of the transaction. The records of one that was sent before go nowhere."""
@@ -444,7 +489,7 @@ class ChangeStream:
         else:
             self._lsn, self._count = lsn, 1
         resume = self._resume
-        if resume is None or self._begun is None or resume.xid != self._begun.xid:
+        if resume is None or self._xid is None or resume.xid != self._xid:
             self._sink = self.out
         elif (lsn, self._count) <= (resume.event_lsn, resume.events):
             self._sink = []
@@ -452,24 +497,22 @@ class ChangeStream:
             self._resume = None
             self._sink = self.out
 
-    def _moved(self, lsn: int, kind: str) -> tuple[Offset, Offset]:
-        """Return the offsets before and after an event."""
-        previous = self._last_offset
-        begun = self._begun
+    def _moved(self, lsn: int, kind: str) -> Offset:
+        """Return the offset after an event."""
         offset: dict[str, Any] = {
             "lsn_proc": lsn,
             "lsn_events_processed": self._count,
             "messageType": kind,
             "lsn_commit": self._commit_lsn,
             "lsn": lsn,
-            "txId": None if begun is None else begun.xid,
+            "txId": self._xid,
             "ts_usec": self._times[1],
             **self._identity,
         }
         if self.xmin is not None:
             offset["xmin"] = self.xmin
-        self._last_offset = offset
-        return previous, offset
+        self._last_offset, self._ended = offset, None
+        return offset
 
     def _whole_offset(self, lsn: int, xid: int | None, at_us: int | None) -> Offset:
         offset: dict[str, Any] = {"lsn_proc": lsn, "messageType": "COMMIT", "lsn_commit": lsn, "lsn": lsn}
@@ -488,31 +531,29 @@ class ChangeStream:
         return schema.key(row) if schema.key is not None else schema.key_of_raw(raw)
 
     def _transaction_id(self, lsn: int) -> str:
-        return f"{None if self._begun is None else self._begun.xid}:{lsn}"
+        return f"{self._xid}:{lsn}"
 
     def _block(self, collection: str, lsn: int) -> dict[str, Any] | None:
         return None if self._metadata is None else self._metadata.event(self._transaction_id(lsn), collection)
 
-    def _source(self, schema: str, table: str, lsn: int) -> dict[str, Any]:
-        names, (ts_ms, ts_us, ts_ns) = self._names, self._times
-        seen = self._seen_commit_lsn
-        begun = self._begun
-        origin = self._origin
-        return {
-            "version": names.version,
-            "connector": "postgresql",
-            "name": names.prefix,
-            "ts_ms": ts_ms,
-            "snapshot": "false",
-            "db": names.database,
-            "sequence": f'["{seen}","{lsn}"]' if seen is not None else f'[null,"{lsn}"]',
-            "ts_us": ts_us,
-            "ts_ns": ts_ns,
-            "schema": schema,
-            "table": table,
-            "txId": None if begun is None else begun.xid,
-            "lsn": lsn,
-            "xmin": self.xmin,
-            "origin": None if origin is None else origin[0],
-            "origin_lsn": None if origin is None else origin[1],
-        }
+    def _source(self, name: str, lsn: int) -> dict[str, Any]:
+        source = self._sources[name].copy()
+        source["ts_ms"], source["ts_us"], source["ts_ns"] = self._times
+        source["sequence"] = f'{self._sequence}"{lsn}"]'
+        source["txId"] = self._xid
+        source["lsn"] = lsn
+        source["xmin"] = self.xmin
+        if self._origin is not None:
+            source["origin"], source["origin_lsn"] = self._origin
+        return source
+
+    def _source_of(self, schema: str, table: str) -> dict[str, Any]:
+        """Return the source block of a table without what each event has of its own: copies are made of it quickly."""
+        told = {"version": self._names.version, "connector": "postgresql", "name": self._names.prefix}
+        told |= {"snapshot": "false", "db": self._names.database, "schema": schema, "table": table}
+        return {field.name: told.get(field.name) for field in SOURCE_SCHEMA.fields}
+
+
+def _sequence_after(lsn: int | None) -> str:
+    """Return the beginning of the sequence of events: the end of the last transaction that was seen."""
+    return "[null," if lsn is None else f'["{lsn}",'

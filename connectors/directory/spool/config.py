@@ -76,6 +76,8 @@ class BehaviorOnError(StrEnum):
 class SpoolConfig(FileSystemOptions):
     """The options of all of these sources."""
 
+    passed_keys = ()
+
     topic: str | None = option(default=None, importance=HIGH, doc="Topic to publish to; required.")
     input_path: str = option(
         importance=HIGH, validator=non_empty, doc="Folder of the files: a path, or a URL such as sftp://HOST/FOLDER."

@@ -79,6 +79,10 @@ class _SpoolTask(SourceTask[C], Generic[C]):
         """The number of unread bytes and files in the task's share, as of the last scan."""
         return self._reader.remaining()
 
+    def total(self) -> Mapping[str, int]:
+        """What there is to read in all, as far as it is known."""
+        return self._reader.total()
+
     def stop(self) -> None:
         if hasattr(self, "_reader"):
             self._reader.close()

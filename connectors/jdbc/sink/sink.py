@@ -260,7 +260,8 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
             if reporter is None:
                 raise ConnectError(f"{each.error} ({_place(each)})") from each.error
             reporter.report(each.record, each.error)
-        if reporter is not None and errant and self._offsets is not None:
+        if reporter is not None and self._offsets is not None:
+            # Also those of records that did not get as far as the task.
             reporter.flush()
 
     # -- held records --------------------------------------------------------------------------------------------

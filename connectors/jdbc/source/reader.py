@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import time
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -82,11 +82,18 @@ class _Pass:
 class TableReader:
     """Reads one table, or the query if ``table`` is ``None``. Used by the task's thread alone.
 
-    ``position`` is where it continues; the offsets of its records are stored under ``partition``.
+    ``position`` is where it continues; the offsets of its records are stored under ``partition``. ``pass_offset``
+    stores one that no record has.
     """
 
     def __init__(
-        self, config: JdbcTaskConfig, database: Database, table: TableId | None, partition: Offset, position: Position
+        self,
+        config: JdbcTaskConfig,
+        database: Database,
+        table: TableId | None,
+        partition: Offset,
+        position: Position,
+        pass_offset: Callable[[Offset, Offset], None],
     ) -> None:
         self.table = table
         self.due = 0.0
@@ -96,6 +103,7 @@ class TableReader:
         self._database = database
         self._partition = partition
         self._position = position
+        self._pass_offset = pass_offset
         self._begun = 0.0
         self._pass: _Pass | None = None
         self._cursor: Cursor | None = None
@@ -263,6 +271,9 @@ class TableReader:
         initial = self._config.timestamp_initial
         millis = int((now - EPOCH).total_seconds() * 1000) if initial == _NEWEST else initial or 0
         self._position = replace(self._position, micros=millis * 1000)
+        if initial == _NEWEST:
+            # Else a restart before the first row would begin at its own time, and leave out the rows until then (I4).
+            self._pass_offset(self._partition, self._position.to_offset())
 
     # -- it waits and reads --------------------------------------------------------------------------------------
 

@@ -99,7 +99,8 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
         if "protocol" not in partition and table is not None:
             # Read offsets in any form, write them in the current one, as the Java connector does.
             partition = partitions[0]
-        return TableReader(self.config, database, table, partition, Position.from_offset(offset))
+        position = Position.from_offset(offset)
+        return TableReader(self.config, database, table, partition, position, self.context.pass_offset)
 
     def _polled(self, reader: TableReader) -> Polled | None:
         assert self._database is not None

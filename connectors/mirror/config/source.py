@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Final, Literal
 
 from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, PluginName, Short, at_least, option, unique_list
 from connect.errors import ConfigError
+from connect.internals.kafka.clients.librdkafka import listed_topics
 from connect.internals.kafka.settings.client import ClientKind
-from connectors.mirror.clients import Cluster, Role, java_settings
+from connectors.mirror.clients import Clients, Cluster, Role, java_settings
 from connectors.mirror.config.flow import EMIT_OFFSET_SYNCS, TopicsConfig, extension
 from connectors.mirror.filters import CONFIG_PROPERTY_FILTERS, ConfigPropertyFilter
 from connectors.mirror.old_names import old_name_warnings
@@ -18,6 +19,9 @@ __all__ = ["MirrorSourceConfig", "MirrorSourceTaskConfig"]
 
 _CONSUMER: Final = Role(Cluster.SOURCE, ClientKind.CONSUMER, "replication-consumer")
 _OF_SYNCS: Final = ("offset-syncs.topic.", "offset-syncs-")
+
+
+_WHO: Final = "the user of the mirror at the source cluster"
 
 
 class MirrorSourceConfig(TopicsConfig):
@@ -163,6 +167,14 @@ class MirrorSourceConfig(TopicsConfig):
     def isolation_level(self) -> str:
         """The isolation level of the consumer, by default read_committed."""
         return java_settings(self.originals, _CONSUMER).get("isolation.level", "read_committed")
+
+    choices: ClassVar[Mapping[str, str]] = {"topics": "topics", "topics.exclude": "topics"}
+
+    def choices_of(self, key: str) -> Iterable[str]:  # noqa: ARG002 - of both
+        """Return the topics of the source cluster, without internal ones."""
+        properties = Clients(self.originals).properties(Role(Cluster.SOURCE, ClientKind.ADMIN, "check"))
+        own = set(self.internal_topics)
+        return [topic for topic in listed_topics(properties, _WHO) if topic not in own and not topic.startswith("__")]
 
     def check(self) -> Iterable[ConfigError]:
         """Refuse options of offset syncs if none are written, as MirrorMaker does."""

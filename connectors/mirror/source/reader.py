@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException
 from confluent_kafka import Message as ClientMessage
 from confluent_kafka import TopicPartition as Place
 
@@ -110,6 +110,18 @@ class SourceReader:
         for partition, messages in read:
             self._next[partition] = messages[-1].offset() + 1
         return read
+
+    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where partitions end. Raises ``RetriableError`` if the source cluster does not tell."""
+        asked = [Place(*partition, OFFSET_END) for partition in partitions]
+        try:
+            found = self._consumer.offsets_for_times(asked, timeout=_TIMEOUT_SECONDS) if asked else []
+        except KafkaException as error:
+            raise RetriableError(f"The source cluster cannot be read at the moment: {error.args[0].str()}") from error
+        for each in found:
+            if each.error is not None:
+                raise RetriableError(f"The end of {each.topic}-{each.partition} is unknown: {each.error.str()}")
+        return {TopicPartition(each.topic, each.partition): each.offset for each in found}
 
     def lag(self) -> int | None:
         """Return how many records are left to read, as far as the client knows without asking, else ``None``."""

@@ -217,9 +217,14 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         """Return the reader, after finding out where to start in each partition."""
         starts = self._starts(self._share)
         consumer = self._clients.consumer(Cluster.SOURCE, _CONSUMER.name, self._forced(), self._numbers.take_statistics)
-        self._reader = SourceReader(consumer, self._gaps.meet)
-        self._reader.assign(starts)
-        return self._reader
+        reader = SourceReader(consumer, self._gaps.meet)
+        try:
+            reader.assign(self._known(reader, starts))
+        except RetriableError:
+            reader.close()
+            raise
+        self._reader = reader
+        return reader
 
     def _starts(self, share: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the offset to start at for each partition, and open the journal for them."""
@@ -227,7 +232,8 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         kept = self.context.offset_storage_reader.offsets([source_partition(alias, each) for each in share])
         stored = {partition: position(offset) for partition, offset in zip(share, kept, strict=True)}
         starts = {
-            partition: self._at_first if at is None else at or OFFSET_BEGINNING for partition, at in stored.items()
+            partition: self._first(partition) if at is None else at or OFFSET_BEGINNING
+            for partition, at in stored.items()
         }
         if self.config.emit_offset_syncs_enabled:
             self._journal, anew = self._opening.open(stored, self.context.wait, self._journal)
@@ -236,10 +242,28 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
                 del starts[partition]
         return starts
 
+    def _first(self, partition: TopicPartition) -> int:
+        """Return where a partition without a stored offset begins; one that was added has nothing to leave out.
+
+        One of a task that begins much later than another looks the same, and is read whole, too: nothing is lost.
+        """
+        if self._at_first == OFFSET_END and partition.partition > 0:
+            first = source_partition(self.config.source_cluster_alias, TopicPartition(partition.topic, 0))
+            if self.context.offset_storage_reader.offset(first) is not None:
+                return OFFSET_BEGINNING
+        return self._at_first
+
+    def _known(self, reader: SourceReader, starts: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return where partitions begin, with ends as numbers, which are stored: a restart must not skip more (I1)."""
+        ends = reader.ends([partition for partition, at in starts.items() if at == OFFSET_END])
+        for partition, end in ends.items():
+            self._pending.append(_Passed(source_partition(self.config.source_cluster_alias, partition), end - 1))
+        return {**starts, **ends}
+
     def _join(self, reader: SourceReader) -> None:
         """Start reading the new partitions. If a cluster does not answer, only the current ones continue."""
         try:
-            reader.join(self._starts(self._joining))
+            reader.join(self._known(reader, self._starts(self._joining)))
         except RetriableError as error:
             logger.warning("%d new partitions cannot be read yet: %s", len(self._joining), error)
             self._join_at = time.monotonic() + _JOIN_RETRY_SECONDS

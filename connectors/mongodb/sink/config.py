@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from connect.config import (
     HIGH,
@@ -98,6 +98,7 @@ OptionalProjectionType = Literal["", "none", "allowlist", "blocklist", "whitelis
 class MongoSinkConfig(ConnectionConfig):
     """Where and how to write."""
 
+    passed_keys: ClassVar[tuple[str, ...] | None] = (_OVERRIDE,)
     database: str = option(importance=HIGH, validator=non_empty, doc="The database to write to.")
     collection: str = option(
         default="", importance=HIGH, doc="The collection to write to; by default that with the name of the topic."

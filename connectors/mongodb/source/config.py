@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from connect.config import (
     HIGH,
@@ -22,7 +22,7 @@ from connect.config import (
 )
 from connect.errors import ConfigError, DataError
 from connect.internals.java.regex import valid_java_regex
-from connect.kits.mongodb.checks import stream_problems
+from connect.kits.mongodb.checks import collection_names, stream_problems
 from connect.kits.mongodb.extended_json import parse_array, parse_document
 from connectors.mongodb.classes import java_class
 from connectors.mongodb.connection import ConnectionConfig
@@ -332,6 +332,14 @@ class MongoSourceConfig(ConnectionConfig):
     )
 
     always_checks_system = True
+    choices: ClassVar[Mapping[str, str]] = {"database": "databases", "collection": "collections"}
+
+    def choices_of(self, key: str) -> Iterable[str]:
+        """Yield the databases that have collections, or the collections of the chosen one."""
+        found = list(collection_names(self.client()))
+        if key == "database":
+            return [database for database, _ in found]
+        return [name for database, name in found if self.database in ("", database)]
 
     def check_system(self) -> Iterable[ConfigError]:
         """Connect, and yield an error for what would fail later."""

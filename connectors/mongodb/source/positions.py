@@ -2,7 +2,8 @@
 
 They are those of the Java connector, which continues from them, as this one does from its: ``_id`` is the resume token
 as JSON, ``copy`` tells that a copy is under way, ``HEARTBEAT`` that no record carries the token. While a copy can be
-resumed, ``copy.ns`` and ``copy.id`` tell its last document; the Java connector ignores these and copies anew.
+resumed, ``copy.ns`` and ``copy.id`` tell its last document; the Java connector ignores these and copies anew. ``split``
+tells that the token is that of a fragment of a large event, which the server takes only if it is to send fragments.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from bson import encode
 from bson.objectid import ObjectId
@@ -24,6 +25,7 @@ from connectors.mongodb.source.config import MongoSourceConfig
 
 __all__ = ["CopyPosition", "Position", "copy_offset", "position_of", "source_partition", "stream_offset", "token_text"]
 
+_SPLIT: Final = "split"
 _canonical = json_format("ExtendedJson")
 
 
@@ -42,6 +44,8 @@ class Position:
     token: Mapping[str, Any] | None
     is_copying: bool = False
     copied: CopyPosition | None = None
+    is_split: bool = False
+    """Whether the token is that of a fragment."""
 
 
 def source_partition(config: MongoSourceConfig) -> dict[str, str]:
@@ -61,9 +65,10 @@ def token_text(token: Mapping[str, Any]) -> str:
     return _canonical.text(_canonical.decoded(encode(token)))
 
 
-def stream_offset(token: Mapping[str, Any]) -> dict[str, str]:
+def stream_offset(token: Mapping[str, Any], *, is_split: bool = False) -> dict[str, str]:
     """Return the offset after an event."""
-    return {"_id": token_text(token)}
+    offset = {"_id": token_text(token)}
+    return {**offset, _SPLIT: "true"} if is_split else offset
 
 
 def copy_offset(token: str, namespace: str, identity: Any) -> dict[str, str]:
@@ -84,7 +89,7 @@ def position_of(offset: Offset) -> Position:
             copied = CopyPosition(str(offset["copy.ns"]), parse_document(identity)["_id"])
     except (DataError, KeyError) as error:
         raise ConnectError(f"The offset {json.dumps(dict(offset))} cannot be read: {error}") from error
-    return Position(token, "copy" in offset, copied)
+    return Position(token, "copy" in offset, copied, _SPLIT in offset)
 
 
 def _identity_text(identity: Any) -> str:

@@ -175,7 +175,7 @@ class MongoSourceTask(SourceTask[MongoSourceConfig]):
                 token,
                 _TEXT,
                 source_partition=self._partition,
-                source_offset={"_id": token, "HEARTBEAT": "true"},
+                source_offset={**self._offset, "HEARTBEAT": "true"},
             )
         ]
 

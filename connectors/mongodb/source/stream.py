@@ -12,8 +12,10 @@ from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 from pymongo import MongoClient
 from pymongo.change_stream import ChangeStream
+from pymongo.errors import OperationFailure
 
 from connect.kits.mongodb.extended_json import parse_document
+from connect.kits.mongodb.fragments import SPLITS, Fragments, can_split, help_with
 from connectors.mongodb.source.config import MongoSourceConfig, StartupMode, operation_time
 from connectors.mongodb.source.copying import CopiedBatch, copied_batches
 from connectors.mongodb.source.positions import Position, stream_offset, token_text
@@ -40,6 +42,12 @@ class StreamReader:
         self._client = client
         self._config = config
         self._position = position
+        is_asked = any(stage.keys() & SPLITS.keys() for stage in config.stages)
+        self._may_split = not is_asked
+        """Whether the pipeline does not ask for fragments itself: those are published as they come."""
+
+        self._splits = self._may_split and position is not None and position.is_split
+        """Whether large events are asked for in fragments, to be put together."""
 
     def read(self, is_stopped: Callable[[], bool]) -> Iterator[Item | CopiedBatch]:
         """Yield the copy, if there is to be one, and the changes after it."""
@@ -52,14 +60,24 @@ class StreamReader:
                     token = _token_of(stream)
             assert token is not None
             yield from self._copied(token, position)
+        if token is None:
+            # There is no position yet from which an event that is too large could be read again.
+            self._splits = self._may_split and can_split(self._client)
         # After an invalidation the stream is opened again behind it: nothing is lost between.
         while True:
-            with self._opened(token) as stream:
-                item = None
-                for item in self._changes(stream, is_stopped):
-                    yield item
-                if item is not None:
-                    token = parse_document(item.offset["_id"])
+            item = None
+            try:
+                with self._opened(token) as stream:
+                    for item in self._changes(stream, is_stopped):
+                        yield item
+            except OperationFailure as error:
+                if self._splits or not (self._may_split and help_with(error, self._client)):
+                    raise
+                self._splits = True
+            if is_stopped():
+                return
+            if item is not None:
+                token = parse_document(item.offset["_id"])
 
     def _is_copy(self, position: Position | None) -> bool:
         """Return whether to begin or to continue a copy."""
@@ -82,15 +100,19 @@ class StreamReader:
 
     def _changes(self, stream: ChangeStream[Any], is_stopped: Callable[[], bool]) -> Iterator[Item]:
         told = None
+        fragments = Fragments()
         while stream.alive:
-            event = stream.try_next()
-            if event is not None:
-                yield Item(event.raw, stream_offset(event["_id"]))
+            found = stream.try_next()
+            if found is not None:
+                event = fragments.whole(found) if self._splits else found
+                if event is not None:
+                    token = event["_id"]
+                    yield Item(bytes(event.raw), stream_offset(token, is_split=fragments.has_ended_at(token)))
                 continue
             token = stream.resume_token
-            if token is not None and token != told:
+            if token is not None and token != told and not fragments.is_within:
                 told = token
-                yield Item(None, stream_offset(token), is_end=True)
+                yield Item(None, stream_offset(token, is_split=fragments.has_ended_at(token)), is_end=True)
             elif is_stopped():
                 return
 
@@ -111,7 +133,8 @@ class StreamReader:
             time = operation_time(config.startup_mode_timestamp_start_at_operation_time)
             if time is not None and any(time):
                 options["start_at_operation_time"] = Timestamp(*time)
-        opened: ChangeStream[Any] = self._watched.watch(config.stages, **options)
+        stages = [*config.stages, SPLITS] if self._splits else config.stages
+        opened: ChangeStream[Any] = self._watched.watch(stages, **options)
         return opened
 
     @property

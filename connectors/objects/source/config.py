@@ -29,6 +29,7 @@ from connect.kits.files.readers.options import FileFormat, ReadingOptions
 from connect.kits.files.systems.address import Address, parse_address
 from connect.kits.objects.location import parse_location
 from connect.kits.objects.options import ObjectOptions
+from connect.kits.objects.s3_login import S3LoginOptions
 from connect.kits.objects.sqs import SqsQueue
 from connect.kits.objects.store import open_store, store_problem
 from connectors.objects.source.names import RestoredNames, TemplateNames, TopicNames
@@ -51,11 +52,16 @@ _FORMATS: Final = {
     "bytearray": "bytes",
     "string": "text",
 }
+_HELD: Final = "Use AvroFormat, JsonFormat, ParquetFormat, OrcFormat, ByteArrayFormat or StringFormat."
+_ROWS: Final = (
+    "Its files cannot be restored exactly: they have no types, so that a number is like its text and bytes like any, "
+    "and those of Java do not tell null from an empty text. Read them as rows (mode=GENERIC, format=csv or tsv), or "
+    "back up in another format."
+)
 _CLASSES: Final = "Java classes cannot run here: set keys, or a role of the machine, and remove the key."
 _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
     "s3.credentials.provider.class": UnsupportedKey(_CLASSES, ("",)),
     "aws.credentials.provider": UnsupportedKey(_CLASSES, ("",)),
-    "aws.sts.role.arn": UnsupportedKey("Roles are not assumed here: let the machine have the role.", ("",)),
     "folders": UnsupportedKey("Name one folder with topics.dir or the prefix.", ("",)),
 }
 
@@ -82,8 +88,16 @@ class FinishedAction(StrEnum):
     DELETE = "delete"
 
 
+class _RestoredReading(ReadingOptions):
+    """How files of sinks are read, in which each byte is of a record."""
+
+    has_mark = False
+
+
 class ObjectSourceConfig(ReadingOptions, ObjectOptions):
     """The options that all sources of objects have."""
+
+    passed_keys = tuple(_REFUSED)
 
     mode: SourceMode | None = option(
         default=None,
@@ -261,9 +275,7 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
         }
         for key, name in classes.items():
             if name is not None and _form_of(name) is None:
-                yield ConfigError(
-                    key, name, "Use AvroFormat, JsonFormat, ParquetFormat, ByteArrayFormat or StringFormat."
-                )
+                yield ConfigError(key, name, _ROWS if name.endswith(("CsvFormat", "TsvFormat")) else _HELD)
         if self.restores and self.format_class is None:
             yield ConfigError("format.class", None, "mode=RESTORE_BACKUP needs the format that the sink wrote.")
 
@@ -346,7 +358,7 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
         own = {"format": form or "avro", "record.max.bytes": str(self.record_max_bytes), "settle.ms": "0"}
         if form == "bytes":
             own["bytes.separator"] = self.format_bytearray_separator
-        return ReadingOptions.parse(own)
+        return _RestoredReading.parse(own)
 
     def _generic_reading(self) -> ReadingOptions:
         given = {key: value for key, value in self.originals.items() if value is not None}
@@ -368,7 +380,7 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
         return False
 
 
-class S3SourceConfig(ObjectSourceConfig):
+class S3SourceConfig(S3LoginOptions, ObjectSourceConfig):
     """The options of the S3 source: its own, Aiven's and Confluent's."""
 
     aws_s3_bucket_name: str | None = option(
@@ -410,8 +422,10 @@ class S3SourceConfig(ObjectSourceConfig):
     def store_mistakes(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule about the store and the queue."""
         yield from super().store_mistakes()
-        if self.sqs_url is not None:
-            yield from self.host_mistakes("sqs.url", self.sqs_url)
+        yield from self.role_mistakes()
+        for key, url in {"sqs.url": self.sqs_url, "aws.sts.config.endpoint": self.aws_sts_config_endpoint}.items():
+            if url is not None:
+                yield from self.host_mistakes(key, url)
 
     @property
     def url(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from connect.internals.java.regex import regex_from_java
+from connect.kits.files.names import SHARED
 
 __all__ = ["Names", "ObjectName", "RestoredNames", "TemplateNames", "TopicNames"]
 
@@ -89,7 +90,9 @@ class TopicNames:
 
 
 class RestoredNames:
-    """Keys of objects of a storage sink: ``FOLDER/TOPIC/.../TOPIC+PARTITION+OFFSET[.keys|.headers]EXTENSION``."""
+    """Keys of objects of a storage sink: ``FOLDER/TOPIC/.../TOPIC+PARTITION+OFFSET[.keys|.headers]EXTENSION``; or
+    ``TOPIC+all+NUMBER-MARK...`` for those of several partitions.
+    """
 
     def __init__(self, folder: str, delimiter: str, directory_delimiter: str, tombstones: str) -> None:
         self._start = f"{folder}{directory_delimiter}" if folder else ""
@@ -97,7 +100,8 @@ class RestoredNames:
         self._tombstones = tombstones
         mark = re.escape(delimiter)
         self._pattern = re.compile(
-            rf"(?P<stem>(?P<topic>.+){mark}(?P<partition>\d+){mark}\d+)(?P<part>\.keys|\.headers)?\.[A-Za-z][\w.]*"
+            rf"(?P<stem>(?P<topic>.+){mark}(?:(?P<partition>\d+){mark}\d+|{SHARED}{mark}\d+-[0-9a-f]{{8}}))"
+            r"(?P<part>\.keys|\.headers)?\.[A-Za-z][\w.]*"
         )
 
     tells_topic = True
@@ -114,7 +118,8 @@ class RestoredNames:
         stem = path.removesuffix(name) + found["stem"]
         part = (found["part"] or ".values").removeprefix(".")
         is_tombstones = self._tombstones in folder.split(self._between)[1:]
-        return ObjectName(found["topic"], int(found["partition"]), stem, part, is_tombstones)
+        partition = None if found["partition"] is None else int(found["partition"])
+        return ObjectName(found["topic"], partition, stem, part, is_tombstones)
 
 
 def _pattern(template: str) -> re.Pattern[str]:

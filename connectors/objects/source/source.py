@@ -116,6 +116,10 @@ class ObjectSourceTask(SourceTask[C], Generic[C]):
         """The unread bytes and objects, as far as the present list has come."""
         return self._reader.remaining()
 
+    def total(self) -> Mapping[str, int]:
+        """What there is to read in all, as far as it is known."""
+        return self._reader.total()
+
     def stop(self) -> None:
         if hasattr(self, "_reader"):
             self._shape.close()
@@ -201,7 +205,7 @@ class GcsSourceTask(ObjectSourceTask[GcsSourceConfig]):
 
 
 class GcsSourceConnector(ObjectSourceConnector[GcsSourceConfig]):
-    """Reads objects in Google Cloud Storage: those of a storage sink, or any of JSON, Avro, Parquet ..."""
+    """Reads objects in Google Cloud Storage: those of a storage sink, or any of JSON, Avro or Parquet."""
 
     task_class = GcsSourceTask
 
@@ -211,6 +215,6 @@ class AzureBlobSourceTask(ObjectSourceTask[AzureBlobSourceConfig]):
 
 
 class AzureBlobSourceConnector(ObjectSourceConnector[AzureBlobSourceConfig]):
-    """Reads blobs in Azure Blob Storage: those of a storage sink, or any of JSON, Avro, Parquet ..."""
+    """Reads blobs in Azure Blob Storage: those of a storage sink, or any of JSON, Avro or Parquet."""
 
     task_class = AzureBlobSourceTask

@@ -96,3 +96,7 @@ class SplitObjects:
     def remaining(self) -> Mapping[str, int]:
         """Return the bytes and objects that are known and unread."""
         return self._objects.remaining()
+
+    def total(self) -> Mapping[str, int]:
+        """Return nothing: how many there are in all is not known."""
+        return {}

@@ -130,6 +130,10 @@ class ToldObjects:
         """Return the bytes and objects that are known and unread."""
         return self._objects.remaining()
 
+    def total(self) -> Mapping[str, int]:
+        """Return nothing: how many there are in all is not known."""
+        return {}
+
     def _receive(self, wait_seconds: int) -> None:
         messages = self._queue.receive(wait_seconds)
         self._is_empty = not messages

@@ -168,6 +168,13 @@ class UnreadObjects:
         unread = [state.file.size for state in self._states.values() if not (state.is_complete or state.is_refused)]
         return {"bytes": sum(unread), "objects": len(unread)}
 
+    def total(self) -> Mapping[str, int]:
+        """Return the bytes and objects that were unread when they were listed; nothing while a scan goes on."""
+        if self.has_more or not self._has_looked:
+            return {}
+        sizes = [state.file.size for state in self._states.values() if not state.is_refused]
+        return {"bytes": sum(sizes), "objects": len(sizes)}
+
     def _scan(self) -> Iterator[list[FoundObject]]:
         found = self._system.beginning(self._config.key_prefix, self._config.native_start_key or "")
         objects = self._objects(found)

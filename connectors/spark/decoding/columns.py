@@ -45,7 +45,8 @@ def column_reader(converter: Converter[Any]) -> ColumnReader | None:
                 return _read_json
             return None if config.schema_content else EnvelopeReader(converter)
         case (
-            "converters.avro.converter.AvroConverter"
+            "converters.apicurio.avro.ApicurioAvroConverter"
+            | "converters.avro.converter.AvroConverter"
             | "converters.glue.converter.GlueAvroConverter"
             | "converters.protobuf.converter.ProtobufConverter"
             | "converters.json_schema.converter.JsonSchemaConverter"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,7 +16,8 @@ from connectors.spark.decoding.column_reader import UncertainReadingError
 __all__ = ["is_natural", "list_offsets", "parse_json", "select"]
 
 _EXACT: Final = 2.0**53
-_STEP: Final = 4096
+_ENDING: Final = b"\0"
+"""What pyarrow's parser takes for the end of all texts; nothing in JSON is written with it."""
 _NATURAL: Final = {Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT64, Type.BOOLEAN, Type.STRING}
 
 
@@ -46,41 +46,38 @@ def parse_json(texts: Any, expected: Any) -> Any:
 
 
 def _parsed(texts: Any, expected: Any) -> Any:
-    # pyarrow takes all the texts as one stream. So each is wrapped in its own object with its number: the numbers
-    # reveal texts that were no JSON value or more than one.
-    data: Any = pc.binary_join_element_wise(_openings(len(texts)), texts, b"}\n", b"").buffers()[2]
+    # pyarrow takes all the texts as one stream. Each begins and ends like an object and none has a byte that ends the
+    # stream, so one that ends within a value makes the next a mistake, and each is one object at least. If there are
+    # as many objects as texts, each is exactly one.
+    texts = _trimmed(texts)
+    data: Any = pc.binary_join_element_wise(texts, b"\n", b"").buffers()[2]
+    if _ENDING in data.to_pybytes():
+        raise UncertainReadingError
     source: Any = pa.BufferReader(data)
-    explicit = [pa.field("i", pa.int64())] + ([] if expected is None else [pa.field("v", expected)])
     parsed: Any = arrow_json.read_json(
         source,
         read_options=arrow_json.ReadOptions(use_threads=False, block_size=data.size + 1),
-        parse_options=arrow_json.ParseOptions(explicit_schema=pa.schema(explicit), unexpected_field_behavior="infer"),
+        parse_options=arrow_json.ParseOptions(
+            explicit_schema=None if expected is None else pa.schema(list(expected)), unexpected_field_behavior="infer"
+        ),
     )
-    numbers = parsed["i"].combine_chunks()
-    if parsed.column_names != ["i", "v"] or not numbers.equals(_numbers(len(texts))):
+    if parsed.num_rows != len(texts):
         raise UncertainReadingError
-    rows = parsed["v"].combine_chunks()
+    rows = parsed.to_struct_array().combine_chunks()
     rows.validate(full=True)  # pyarrow accepts text that is not UTF-8
     return rows
 
 
-def _openings(length: int) -> Any:
-    return _all_openings(-(-length // _STEP) * _STEP).slice(0, length)
-
-
-def _numbers(length: int) -> Any:
-    return _all_numbers(-(-length // _STEP) * _STEP).slice(0, length)
-
-
-# Batches of records vary in length.
-@lru_cache(maxsize=8)
-def _all_openings(length: int) -> Any:
-    return pa.array([b'{"i":%d,"v":' % number for number in range(length)], pa.binary())
-
-
-@lru_cache(maxsize=8)
-def _all_numbers(length: int) -> Any:
-    return pa.array(range(length), pa.int64())
+def _trimmed(texts: Any) -> Any:
+    """Return the texts without white space at their ends; raise unless each begins and ends like an object."""
+    if not pc.all(pc.starts_with(texts, "{")).as_py():
+        raise UncertainReadingError
+    if pc.all(pc.ends_with(texts, "}")).as_py():
+        return texts
+    trimmed = pc.ascii_rtrim(texts.view(pa.string()), " \t\r\n").view(pa.binary())
+    if not pc.all(pc.ends_with(trimmed, "}")).as_py():
+        raise UncertainReadingError
+    return trimmed
 
 
 def select(array: Any, schema: Schema) -> Any:

@@ -37,7 +37,7 @@ class KafkaReader:
     """Reads the splits of a load, by number; plain data, sent to the executors.
 
     ``settings`` are a consumer's, by librdkafka's names. With ``whole``, the records also have their keys, timestamps
-    and headers; with ``timed``, their timestamps. Without ``whole``, what the header ``frame_header`` says of a
+    and headers; with ``timed``, their timestamps. Without ``whole``, what one of ``frame_headers`` says of a
     value is put before it, as the chain would do.
     """
 
@@ -47,7 +47,7 @@ class KafkaReader:
     timed: bool = False
     most: int = 10_000
     """The number of records read at a time."""
-    frame_header: str | None = None
+    frame_headers: Mapping[str, bytes] = field(default_factory=dict)
 
     def read(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the records of the splits whose numbers are in the first column of the batches that Spark passes in.
@@ -102,8 +102,8 @@ class KafkaReader:
         yield "partition", _partition_array(partitions)
         yield "offset", pa.array(list(consumed.offsets), pa.int64())
         values = consumed.values
-        if not self.whole and self.frame_header is not None:
-            values = framed_column(self.frame_header, values, consumed.headers)
+        if not self.whole and self.frame_headers:
+            values = framed_column(self.frame_headers, values, consumed.headers)
         yield "value", pa.array(values, pa.binary())
         if self.whole or self.timed:
             times = [_NO_TIMESTAMP if time is None else time for time in consumed.timestamps]

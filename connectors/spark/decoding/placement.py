@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,16 +12,13 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from connect.errors import DataError
+from connect.kits.files.record_time import END_MS, FIRST_MS, parsed_time
 from connect.kits.files.time_folders import TimeFolders
 
 __all__ = ["FOLDER_COLUMN", "Extractor", "Placed", "Placement", "field_of"]
 
 FOLDER_COLUMN: Final = "sluice-folder"
 """A name that no field of a record has by accident."""
-
-_AFTER_MIDNIGHT: Final = re.compile(r"(:00(\.0+)?)?(Z|[+-]\d\d(:?\d\d)?)?")
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_MILLISECOND: Final = dt.timedelta(milliseconds=1)
 
 
 class Extractor(StrEnum):
@@ -114,15 +109,17 @@ def _instants(array: Any) -> tuple[Any, dict[int, str]]:
     data_type = array.type
     if types.is_timestamp(data_type):
         microseconds = array.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-        return _instants(compute.floor(compute.divide(microseconds.cast(pa.float64()), 1000.0)).cast(pa.int64()))
+        missing = compute.is_null(microseconds).to_numpy(zero_copy_only=False)
+        whole = compute.fill_null(microseconds, 0).to_numpy(zero_copy_only=False)
+        return _instants(pa.array(np.floor_divide(whole, 1000), mask=missing))
     if types.is_integer(data_type) and not array.null_count:
         instants = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        if not len(instants) or _FIRST <= instants.min() <= instants.max() < _LAST:
+        if not len(instants) or FIRST_MS <= instants.min() <= instants.max() < END_MS:
             return instants, {}
     if types.is_integer(data_type) or types.is_floating(data_type):
         return _of_values(array.to_pylist(), int)
     if types.is_string(data_type):
-        return _of_values(array.to_pylist(), _parsed)
+        return _of_values(array.to_pylist(), parsed_time)
     if types.is_date(data_type):
         return _of_values(array.cast(pa.int32()).to_pylist(), lambda value: int(value) * 86_400_000)
     return _of_values(array.to_pylist(), lambda _: _refuse(f"is of type {data_type}, which tells no time"))
@@ -144,23 +141,8 @@ def _of_values(values: Sequence[Any], instant_of: Callable[[Any], int]) -> tuple
     return instants, refused
 
 
-def _parsed(text: str) -> int:
-    """Parse an ISO 8601 date with or without a time, in UTC unless it names a zone."""
-    begin, midnight, rest = text.partition("T24:00")
-    if midnight and _AFTER_MIDNIGHT.fullmatch(rest):
-        # The end of a day, as ISO 8601 writes it.
-        return _parsed(f"{begin}T00:00{rest}") + 86_400_000
-    moment = dt.datetime.fromisoformat(text)
-    offset = moment.utcoffset() or dt.timedelta()
-    return (moment.replace(tzinfo=dt.UTC) - _EPOCH - offset) // _MILLISECOND
-
-
-_FIRST: Final = (dt.datetime(1, 1, 1, tzinfo=dt.UTC) - _EPOCH) // _MILLISECOND
-_LAST: Final = (dt.datetime(9999, 12, 31, tzinfo=dt.UTC) - _EPOCH) // _MILLISECOND + 86_400_000
-
-
 def _check_year(instant: int) -> None:
-    if not _FIRST <= instant < _LAST:
+    if not FIRST_MS <= instant < END_MS:
         raise ValueError(f"{instant} ms is beyond the years 1 to 9999")
 
 

@@ -26,7 +26,7 @@ __all__ = [
     "executor_connector",
     "executor_plugins",
     "executor_registry",
-    "frame_header",
+    "frame_headers",
     "has_transformations",
 ]
 
@@ -76,11 +76,11 @@ def executor_connector(props: Mapping[str, str], name: str) -> type[Any]:
     return executor_registry(props).load(PluginKind.CONNECTOR, name, version)
 
 
-def frame_header(props: Mapping[str, str]) -> str | None:
-    """Return the name of the header that may hold what describes a value, such as the id of its schema."""
+def frame_headers(props: Mapping[str, str]) -> Mapping[str, bytes]:
+    """Return the headers that may hold what describes a value, such as the id of its schema, with their marks."""
     converter: Converter[Any] = converter_plugin(executor_registry(props), props, "value")
     converter.close()
-    return converter.reads_frame_from
+    return dict(converter.reads_frame_from)
 
 
 def executor_plugins(props: Mapping[str, str], *, with_keys: bool, with_headers: bool = False) -> ExecutorPlugins:
@@ -95,7 +95,7 @@ def _made(items: tuple[tuple[str, str], ...], with_keys: bool, with_headers: boo
     steps = tuple(transformation_steps(registry, transformation_specs(props)))
     reads_keys, reads_headers = with_keys or bool(steps), with_headers or bool(steps)
     value: Converter[Any] = converter_plugin(registry, props, "value")
-    reads_headers = reads_headers or value.reads_frame_from is not None
+    reads_headers = reads_headers or bool(value.reads_frame_from)
     converters = Converters(
         converter_plugin(registry, props, "key") if reads_keys else _UnreadKeys(Config(), is_key=True),
         value,

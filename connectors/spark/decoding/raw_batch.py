@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -45,19 +45,19 @@ class RawBatch:
         """Whether a value is null."""
         return bool(self._columns.column("value").null_count)
 
-    def framed_values(self, name: str | None) -> Any:
-        """Return the values as an Arrow array, each with what the header of that name says of it before it.
+    def framed_values(self, marks: Mapping[str, bytes]) -> Any:
+        """Return the values as an Arrow array, each with what one of these headers says of it before it.
 
         Where headers were not read, the reader has put it there.
         """
         place = self._columns.schema.get_field_index("headers")
         headers: Any = None if place < 0 else self._columns.column(place)
-        if name is None or headers is None or headers.null_count == len(self):
+        if not marks or headers is None or headers.null_count == len(self):
             return self.value_array
         names = headers.flatten().field("key")
-        if pc.index(names, pa.scalar(name, names.type)).as_py() < 0:
+        if all(pc.index(names, pa.scalar(name, names.type)).as_py() < 0 for name in marks):
             return self.value_array
-        return pa.array(framed_column(name, self.value_array.to_pylist(), self._headers()), pa.binary())
+        return pa.array(framed_column(marks, self.value_array.to_pylist(), self._headers()), pa.binary())
 
     @property
     def partition_array(self) -> Any:

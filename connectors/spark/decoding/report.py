@@ -11,7 +11,6 @@ from typing import Final, Generic, Protocol, Self, TypeVar
 import pyarrow as pa
 
 from connect.data import Schema
-from connect.errors import RetriableError
 from connect.internals.chain.stack_trace import error_text
 from connect.internals.chain.tolerance import Failure, Stage
 from connect.offset_set import OffsetSet
@@ -128,9 +127,7 @@ class Rejections:
         self._reject = reject
 
     def report(self, failure: Failure) -> None:
-        """Note a record, unless the failure is not the record's fault: then the load fails and is repeated."""
-        if isinstance(failure.error, RetriableError):
-            raise failure.error
+        """Note a record."""
         assert failure.raw is not None
         self._reject(failure.raw.offset, failure.error, failure.stage, failure.executing)
 

@@ -3,6 +3,7 @@
 import { api } from "./api.js";
 import { confirm, request } from "./dialog.js";
 import { page } from "./api.js";
+import { followed, statusOf } from "./follow.js";
 
 const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
@@ -71,15 +72,22 @@ export function ask(action, connectors, done) {
   const right = action === "delete" ? "delete" : "operate";
   const may = (one) => !(one.lacks || "").split(" ").includes(right);
   const title = connectors.length === 1 ? `${what.verb} ${connectors[0].name}?` : `${what.verb} ${connectors.length} connectors?`;
+  const follows = connectors.length === 1 && !["delete", "reset-topics"].includes(action);
+  let before = null;
+  const run = (one) => async (waiting) => {
+    if (follows) before = await statusOf(one.name);
+    return what.run(one)(waiting);
+  };
   let typed = null;
   if (action === "delete") typed = connectors.length === 1 ? connectors[0].name : `delete ${connectors.length}`;
   else if (what.dangerous && connectors.length > 1) typed = `${action} ${connectors.length}`;
   confirm({
     title,
     typed,
-    steps: connectors.map((one) => ({ name: one.name, says: may(one) ? what.says(one) : `you lack the right ${right}: this will be refused`, run: what.nothing?.(one) ? null : what.run(one) })),
+    steps: connectors.map((one) => ({ name: one.name, says: may(one) ? what.says(one) : `you lack the right ${right}: this will be refused`, run: what.nothing?.(one) ? null : run(one) })),
     button: what.verb.split(" ")[0],
     danger: Boolean(what.dangerous),
+    follow: follows ? (tell) => followed(action, connectors[0], before, tell) : null,
     ...(done ? { done } : {}),
   });
 }

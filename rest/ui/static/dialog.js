@@ -2,12 +2,12 @@
 
 import { call } from "./api.js";
 import { element } from "./elements.js";
-import { refresh } from "./live.js";
+import { refresh, tell } from "./live.js";
 
 const dialog = document.getElementById("dialog");
 
 // `steps` are {name, says, run}, without `run` where nothing is to be done; with `typed` the reader must type that text first.
-export function confirm({ title, says = "", steps, typed = null, button, danger = false, done = () => refresh() }) {
+export function confirm({ title, says = "", steps, typed = null, button, danger = false, follow = null, done = () => refresh() }) {
   const list = element("ul", {}, ...steps.map((step) => element("li", {}, element("b", {}, step.name), ": ", element("span", {}, step.says))));
   const told = element("p", { role: "status", "aria-live": "polite" });
   const go = element("button", { type: "submit", class: danger ? "danger" : "primary" }, button);
@@ -36,11 +36,25 @@ export function confirm({ title, says = "", steps, typed = null, button, danger 
     go.remove();
     close.textContent = "Close";
     close.focus();
+    const outcome = follow && !failures ? refresh().then(() => follow((text) => dialog.open && show(told, text))) : null;
     await done(failures);
+    if (outcome) tellOf(told, await outcome);
   });
   dialog.replaceChildren(form);
   dialog.showModal();
   (typed === null ? close : proof).focus();
+}
+
+function show(told, text, bad = false) {
+  told.className = bad ? "outcome-failed" : "";
+  if (told.textContent !== text) told.textContent = text;
+}
+
+// In the dialog, or if the reader has closed it, on top of the page.
+async function tellOf(told, { text, bad }) {
+  if (told.isConnected && dialog.open) show(told, text, bad);
+  else tell(text, bad);
+  await refresh();
 }
 
 async function work(steps, list, told) {

@@ -6,6 +6,7 @@ import { confirm } from "./dialog.js";
 import { element, table } from "./elements.js";
 import { Fields } from "./fields.js";
 import { FORMS } from "./forms.js";
+import { pick, values } from "./picker.js";
 import { show } from "./records.js";
 import { localTime } from "./times.js";
 import { guard, leave } from "./unsaved.js";
@@ -39,7 +40,7 @@ const fields = new Fields(document.getElementById("fields"), isNew, JSON.parse(p
   else config[key] = value;
   if (value === null && base[key] !== undefined) config[key] = base[key];
   changed();
-});
+}, choose);
 
 function changed(fromText = false) {
   if (!fromText) showText();
@@ -48,12 +49,25 @@ function changed(fromText = false) {
 }
 
 // Of a connector that exists only what is changed is sent: its secrets are not known here.
-async function validated(query = {}) {
+async function answered(resource, query) {
   const asked = config["connector.class"] || plugin;
   const sent = isNew ? config : { "connector.class": asked, ...changesOf(base, config) };
   const words = new URLSearchParams(isNew ? query : { connector: name, ...query });
-  const { document: infos } = await call("PUT", `${api("connector-plugins", asked, "config", "validate")}?${words}`, sent);
-  return infos;
+  const { document: found } = await call("PUT", `${api("connector-plugins", asked, "config", resource)}?${words}`, sent);
+  return found;
+}
+
+const validated = (query = {}) => answered("validate", { choices: "true", ...query });
+
+// The form stays as it is while the system is asked, and can be used again as soon as the dialog is closed.
+function choose(key, noun, several) {
+  pick({
+    title: `${noun[0].toUpperCase()}${noun.slice(1)} for ${key}`,
+    several,
+    chosen: several ? values(config[key]) : [config[key]].filter(Boolean),
+    ask: () => answered("choices", { key }),
+    done: (chosen) => fields.fill(key, chosen.join(",")),
+  });
 }
 
 // One validation at a time; changes made meanwhile are validated afterwards.

@@ -14,11 +14,13 @@ const UNKNOWN = "No option has this name, but the connector may use it.";
 
 export class Fields {
   // `framework` are the groups of what all connectors have.
-  constructor(form, isNew, framework, changed) {
+  // `choose` lets the reader choose the values of a key that the system of the connector can be asked for.
+  constructor(form, isNew, framework, changed, choose) {
     this.form = form;
     this.isNew = isNew;
     this.framework = new Set(framework);
     this.changed = changed;
+    this.choose = choose;
     this.words = [];
     // Keys that the reader has left or typed in: until then, that an empty one is needed is no mistake.
     this.touched = new Set();
@@ -53,6 +55,7 @@ export class Fields {
     for (const one of ordered) {
       const warnings = (infos.warnings ?? []).filter((warning) => warning.key === one.name).map((warning) => warning.message);
       this.put(one, config[one.name], infos.groups, warnings);
+      this.offer(one.name, infos.choices?.[one.name], one.definition?.type === "LIST");
     }
     this.config = config;
     this.tellErrors();
@@ -133,6 +136,23 @@ export class Fields {
     if ("secret" in field.input.dataset) field.input.placeholder = given === HIDDEN ? "hidden; type to replace it" : "";
     const recommended = value.recommended_values.filter((one) => one !== null);
     if (field.list) field.list.replaceChildren(...recommended.slice(0, 200).map((one) => element("option", { value: one })));
+  }
+
+  // A button beside the label, where the system can be asked for values: `noun` says what they are.
+  offer(name, noun, several) {
+    const field = this.fields.get(name);
+    if (!noun || field.chooser) return;
+    const which = element("span", { class: "hidden-text" }, ` for ${name}`);
+    field.chooser = element("button", { type: "button", class: "choose", click: () => this.choose(name, noun, several) }, `Choose ${noun}`, which);
+    field.input.after(field.chooser);
+  }
+
+  // Fill in what was chosen, as if it had been typed.
+  fill(name, value) {
+    const { input } = this.fields.get(name);
+    input.value = value;
+    this.typed(name, value);
+    input.focus();
   }
 
   make(name, definition) {

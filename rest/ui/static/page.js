@@ -3,9 +3,10 @@
 import { listen } from "./actions.js";
 import { api, call } from "./api.js";
 import { keepLive } from "./live.js";
-import { localise } from "./times.js";
+import { keepTrue, localise } from "./times.js";
 
 localise(document);
+keepTrue();
 
 const live = document.querySelector("main").dataset.live;
 if (live) keepLive(Number(live));

@@ -26,7 +26,8 @@ _RUNS: Final = re.compile(r"process (\d+) runs (\S+)")
 _PATIENCE: Final = 150.0
 _AIMING: Final = 60.0
 _RECONFIGURED: Final = 5.0
-_JVM: Final = "org.apache.spark.deploy.SparkSubmit"
+_JVMS: Final = ("org.apache.spark.deploy.SparkSubmit", "py4j.GatewayServer")
+"""Spark's, and those of Java plugins."""
 _REVIVALS: Final = 8
 _TAIL: Final = 5000
 
@@ -92,7 +93,7 @@ class Conductor:
             assert not ended, f"{ended} of {name} ended without being killed{cluster.tails()}"
             cluster.start()
         for cluster in self._clusters.values():
-            cluster.wait_until_all_run()
+            cluster.wait_until_all_run(_PATIENCE)
 
     def close(self) -> None:
         """Start nothing any more."""
@@ -113,7 +114,7 @@ class Conductor:
     def _kill_jvm(self, victim: Victim) -> None:
         def jvms() -> list[tuple[Process, int]]:
             found = [(process, pid) for process in self._processes_of(victim) for pid in descendants(process.pid)]
-            return [(process, pid) for process, pid in found if _JVM in command_line(pid)]
+            return [(process, pid) for process, pid in found if any(main in command_line(pid) for main in _JVMS)]
 
         process, pid = wait_until("there is a JVM", jvms, _PATIENCE)[0]
         freeze([process.pid, pid])

@@ -28,10 +28,10 @@ class Hit:
         return f"{self.at:6.1f} s {'(aimed) ' if self.aimed else ''}{self.victim} [{felt or _NONE}]"
 
 
-def missed(hits: Iterable[Hit]) -> list[Phase]:
+def missed(hits: Iterable[Hit], phases: Iterable[Phase] = AIMED) -> list[Phase]:
     """The phases that have to be hit and were not."""
     found = {phase for hit in hits for phase in hit.phases.values()}
-    return [phase for phase in AIMED if phase not in found]
+    return [phase for phase in phases if phase not in found]
 
 
 def report(seed: int, hits: Sequence[Hit]) -> str:

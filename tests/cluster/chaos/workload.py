@@ -6,7 +6,7 @@ import itertools
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -25,13 +25,16 @@ RESTARTS: Final = {
     "restart_backoff_max_ms": "1000",
     "restart_limit": "1000000",
 }
+_JAVA: Final = {"engine": "java", "value_converter": "StringConverter"}
+_INTERVAL: Final = {"transaction_boundary": "interval", "transaction_boundary_interval_ms": "200"}
+"""Java commits offsets in each transaction, too: one for each poll is too slow on a busy machine."""
 _PERIOD: Final = 0.05
 _LINES: Final = 10
 _WIDTH: Final = 200
 _FEW_LINES: Final = str(10 * _WIDTH)
 """What a producer may hold. A batch is more than that: sending it takes a moment, and does not end while the broker is
 away."""
-_DRAINED: Final = 120.0
+_DRAINED: Final = 180.0
 _SHOWN: Final = 10
 
 
@@ -75,15 +78,19 @@ class Workload:
 
     ``exact``: two files become two topics in transactions, and these a table whose offsets are in the table's database.
     ``plain``: a file becomes a topic at least once, and the two topics of ``exact`` the lines of one file. Beside them
-    it has a ``crowd`` of tasks whose files stay empty.
+    it has a ``crowd`` of tasks whose files stay empty. With ``java`` Kafka's own connectors make the topics of
+    ``exact`` and the lines of the file.
     """
 
-    def __init__(self, folder: Path, bootstrap: str, exact: Cluster, plain: Cluster, crowd: int = 0) -> None:
+    def __init__(
+        self, folder: Path, bootstrap: str, exact: Cluster, plain: Cluster, crowd: int = 0, *, java: bool = False
+    ) -> None:
         self._folder = folder
         self._bootstrap = bootstrap
         self._exact = exact
         self._plain = plain
         self._crowd = crowd
+        self._java = java
         self._topics = ("exact-0", "exact-1")
         self._batch_sizes = itertools.cycle(("20", "40"))
         self.input = Input(folder, (*self._topics, "plain"))
@@ -92,14 +99,15 @@ class Workload:
         """Create the topics and the connectors, and wait until all tasks run."""
         for topic in (*self._topics, "plain"):
             create_topic(self._bootstrap, topic)
-        self._exact.create("files", "Files", 2, **self._files())
+        for name, (plugin, tasks, config) in self._sources().items():
+            self._exact.create(name, plugin, tasks, watched=not self._java, **config)
         sink = {"topics": ",".join(self._topics), "consumer_override_isolation_level": "read_committed", **RESTARTS}
         sink["value_converter"] = "TardyConverter"
         self._exact.create("table", "Table", 2, database=str(self._folder / "table"), **sink)
         source = {"file": str(self._folder / "plain"), "topic": "plain", "batch_size": "20", **RESTARTS}
         source["producer_override_buffer_memory"] = _FEW_LINES
         self._plain.create("lines", "Lines", 1, value_converter="TardyConverter", **source)
-        self._plain.create("out", "Writers", 2, file=str(self._folder / "out"), **sink)
+        self._create_out(sink)
         if self._crowd:
             for number in range(self._crowd):
                 (self._folder / f"idle-{number}").touch()
@@ -109,7 +117,8 @@ class Workload:
 
     def reconfigure(self) -> None:
         """Give the exactly-once source another configuration, so that the tasks of the former one are fenced."""
-        put_config(self._exact, "files", self._exact.config("Files", 2, **self._files()))
+        for name, (plugin, tasks, config) in self._sources().items():
+            put_config(self._exact, name, self._exact.config(plugin, tasks, **config))
 
     def account(self) -> list[str]:
         """Wait until all that was written has come out; see that each line is where it has to be, as often as it may.
@@ -126,16 +135,30 @@ class Workload:
             self._at_least("file out", [line for topic in self._topics for line in lines[topic]], self._out),
         ]
 
-    def _files(self) -> dict[str, str]:
+    def _create_out(self, sink: Mapping[str, str]) -> None:
+        """Create the sink of the file. Two of Java's tasks would write into each other's lines."""
+        plugin, tasks, own = ("FileStreamSink", 1, _JAVA) if self._java else ("Writers", 2, {})
+        config = {**sink, "file": str(self._folder / "out"), **own}
+        self._plain.create("out", plugin, tasks, watched=not self._java, **config)
+
+    def _sources(self) -> dict[str, tuple[str, int, dict[str, str]]]:
+        """The connectors that read files exactly once, each with its plugin and the number of its tasks."""
+        common = {"batch_size": next(self._batch_sizes), "exactly_once_support": "required", **RESTARTS}
+        if not self._java:
+            own = {
+                "transaction_boundary": "poll",
+                "value_converter": "TardyConverter",
+                "producer_override_buffer_memory": _FEW_LINES,
+            }
+            return {"files": ("Files", 2, {**common, **own, "file": str(self._folder / "exact"), "topic": "exact"})}
+        # Kafka's own has one task, of one file.
         return {
-            "file": str(self._folder / "exact"),
-            "topic": "exact",
-            "batch_size": next(self._batch_sizes),
-            "exactly_once_support": "required",
-            "transaction_boundary": "poll",
-            "value_converter": "TardyConverter",
-            "producer_override_buffer_memory": _FEW_LINES,
-            **RESTARTS,
+            f"files-{topic}": (
+                "FileStreamSource",
+                1,
+                {**common, **_JAVA, **_INTERVAL, "file": str(self._folder / topic), "topic": topic},
+            )
+            for topic in self._topics
         }
 
     def _exactly(self, what: str, lines: Sequence[str], found: Callable[[], list[str]]) -> None:

@@ -45,6 +45,7 @@ class ClusterHerder:
         self.connectors = _Connectors(self)
         self.plugins = _NoPlugins()
         self.offsets = self.dead_letters = self.previews = self.histories = self.versions = self.cluster = None
+        self.timelines = None
         self.peers = _Peers(self)
         self.loggers = _Loggers(self)
 

@@ -18,7 +18,7 @@ from werkzeug.serving import make_server
 
 from converters.protobuf.proto_schema import ProtoSchema
 
-__all__ = ["MemoryRegistry", "serving"]
+__all__ = ["MemoryRegistry", "served", "serving"]
 
 
 @dataclass(slots=True)
@@ -81,12 +81,18 @@ class MemoryRegistry:
 @contextmanager
 def serving(registry: MemoryRegistry, tls: ssl.SSLContext | None = None) -> Iterator[MemoryRegistry]:
     """Serve the registry on loopback."""
-    server = make_server("127.0.0.1", 0, _application(registry), threaded=True, ssl_context=tls)
+    with served(_application(registry), tls) as registry.url:
+        yield registry
+
+
+@contextmanager
+def served(application: Flask, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Serve an application on loopback, at the URL."""
+    server = make_server("127.0.0.1", 0, application, threaded=True, ssl_context=tls)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    registry.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
     try:
-        yield registry
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()
@@ -132,13 +138,13 @@ def _application(registry: MemoryRegistry) -> Flask:
         if subject not in registry.subjects:
             return _error(404, 40401, f"Subject '{subject}' not found.")
         count = len(registry.subjects[subject])
-        return jsonify(registry.version(subject, count if number == "latest" else int(number)))
+        return jsonify(_as_asked(registry.version(subject, count if number == "latest" else int(number))))
 
     @app.get("/schemas/ids/<int:schema_id>")
     def by_id(schema_id: int) -> Any:
         if not 0 < schema_id <= len(registry.schemas):
             return _error(404, 40403, f"Schema {schema_id} not found")
-        return jsonify(registry.document(schema_id))
+        return jsonify(_as_asked(registry.document(schema_id)))
 
     @app.get("/schemas/guids/<guid>")
     def by_guid(guid: str) -> Any:
@@ -146,7 +152,7 @@ def _application(registry: MemoryRegistry) -> Flask:
             return _error(404, 404, "HTTP 404 Not Found")
         for number, entry in enumerate(registry.schemas, 1):
             if registry.guid(number) == guid:
-                return jsonify(_serialized(entry) if request.args.get("format") == "serialized" else entry)
+                return jsonify(_as_asked(entry))
         return _error(404, 40403, f"Schema {guid} not found")
 
     @app.get("/schemas/ids/<int:schema_id>/versions")
@@ -169,8 +175,10 @@ def _application(registry: MemoryRegistry) -> Flask:
     return app
 
 
-def _serialized(entry: dict[str, Any]) -> dict[str, Any]:
-    """A schema of Protobuf as its descriptor in base64."""
+def _as_asked(entry: dict[str, Any]) -> dict[str, Any]:
+    """A schema as it is, or of Protobuf as its descriptor in base64 where that is asked for."""
+    if request.args.get("format") != "serialized":
+        return entry
     file: Any = ProtoSchema(entry["schema"]).file
     return {**entry, "schema": base64.b64encode(file.serialized_pb).decode()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import logging
 import os
 import signal
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from worker.messages import messages
@@ -64,6 +66,16 @@ def _crash(connection: Connection, config: dict[str, str]) -> None:
     """Crash like a library that writes to invalid memory."""
     signal.signal(signal.SIGSEGV, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def _close_and_crash(connection: Connection, config: dict[str, str]) -> None:
+    """Close the pipe and, on a cue, crash as Python does, with the stacks of all threads."""
+    faulthandler.enable()
+    print("closes", flush=True)
+    connection.close()
+    while not Path(config["file"]).exists():
+        time.sleep(0.01)
+    faulthandler._sigsegv()  # type: ignore[attr-defined]
 
 
 def _leave_a_grandchild(connection: Connection, config: dict[str, str]) -> None:
@@ -233,6 +245,7 @@ _DEEDS: dict[str, Callable[[Connection, dict[str, str]], None]] = {
         _last_words,
         _exit,
         _crash,
+        _close_and_crash,
         _leave_a_grandchild,
         _hang_with_a_grandchild,
         _start_a_daemon,

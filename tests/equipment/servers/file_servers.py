@@ -1,4 +1,4 @@
-"""Servers of files on loopback: OpenSSH, asyncssh, and pyftpdlib."""
+"""Servers of files on loopback: OpenSSH, asyncssh, pyftpdlib, and Samba."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ from equipment.servers.packages import unpacked
 from equipment.waiting import wait_until
 from worker.embedded.ports import HOST, is_free
 
-__all__ = ["FileServer", "SftpServer", "running_asyncssh", "running_ftp", "running_openssh"]
+__all__ = ["FileServer", "Samba", "SftpServer", "running_asyncssh", "running_ftp", "running_openssh", "running_samba"]
 
 USER: Final = "sluice"
 PASSWORD: Final = "t0p/s&cret"
@@ -39,6 +40,26 @@ UsePAM no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 Subsystem sftp internal-sftp
+"""
+_SAMBA: Final = """
+[global]
+server role = standalone server
+smb ports = {port}
+interfaces = {host}
+bind interfaces only = yes
+disable netbios = yes
+load printers = no
+private dir = {folder}
+lock directory = {folder}
+state directory = {folder}
+cache directory = {folder}
+pid directory = {folder}
+ncalrpc dir = {folder}/rpc
+log file = {folder}/log
+passdb backend = tdbsam:{folder}/passwords.tdb
+[files]
+path = {files}
+read only = no
 """
 
 
@@ -192,6 +213,61 @@ def running_ftp(folder: Path) -> Iterator[FileServer]:
     finally:
         process.kill()
         process.wait()
+
+
+class Samba:
+    """Samba's server, which can be killed and started again."""
+
+    def __init__(self, command: list[str], port: int, files: Path, output: Path) -> None:
+        props = {"file.system.username": getpass.getuser(), "file.system.password": PASSWORD}
+        self.server = FileServer(files, f"smb://{HOST}:{port}/files", props)
+        self._command = command
+        self._port = port
+        self._output = output
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        with self._output.open("wb") as output:
+            # A session of its own: it has a process for each connection.
+            process = subprocess.Popen(self._command, stdout=output, stderr=output, start_new_session=True)
+        self._process = process
+        wait_until("smbd listens", lambda: process.poll() is not None or not is_free(self._port), _READY_SECONDS)
+        if process.poll() is not None:
+            raise ConnectError(f"smbd has ended: {self._output.read_text(errors='replace')[-500:]}")
+
+    def kill(self) -> None:
+        """Kill it, with all connections."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+@contextmanager
+def running_samba(folder: Path) -> Iterator[Samba]:
+    """Samba's server, while the ``with`` block runs. A ``ConnectError`` says why there is none."""
+    program = shutil.which("smbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if program is None:
+        raise ConnectError("the package samba is not installed")
+    own, files = folder / "samba", folder / "files"
+    own.mkdir()
+    files.mkdir()
+    port, config = own_port(), own / "smb.conf"
+    config.write_text(_SAMBA.format(port=port, host=HOST, folder=own, files=files))
+    given = f"{PASSWORD}\n{PASSWORD}\n"
+    done = subprocess.run(
+        ["smbpasswd", "-c", str(config), "-a", "-s", getpass.getuser()],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise ConnectError(f"smbpasswd failed: {done.stderr[-500:]}")
+    samba = Samba([program, "-s", str(config), "--foreground", "--no-process-group"], port, files, own / "output")
+    samba.start()
+    try:
+        yield samba
+    finally:
+        samba.kill()
 
 
 def _as_root(folder: Path) -> list[str]:

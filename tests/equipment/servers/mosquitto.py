@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -24,47 +25,81 @@ from equipment.servers.server_process import die_with_parent
 from equipment.waiting import wait_until
 from worker.embedded.ports import is_free
 
-__all__ = ["MosquittoServer", "Subscriber", "mosquitto_program", "mosquitto_server", "topic_name"]
+__all__ = ["MosquittoServer", "Subscriber", "mosquitto_programs", "mosquitto_server", "topic_name"]
 
 _SYSTEM: Final = Path("/")
-_PROGRAM: Final = "usr/sbin/mosquitto"
+_SERVER: Final = "usr/sbin/mosquitto"
 _PASSWORDS: Final = "usr/bin/mosquitto_passwd"
+_NEWER: Final = "trixie"
 USER, SECRET = "device", "geheim"
 
 
-def mosquitto_program() -> Path:
-    """The folder below which the server is; a ``ConnectError`` says why it cannot be had."""
-    return _SYSTEM if (_SYSTEM / _PROGRAM).exists() else unpacked("mosquitto")
+@dataclass(frozen=True, slots=True)
+class _Programs:
+    """The server's programs below a folder, and what comes before them in their commands."""
+
+    root: Path
+    loader: Sequence[str]
+    environ: Mapping[str, str]
+
+    def command(self, program: str, *options: str | Path) -> Sequence[str | Path]:
+        return (*self.loader, self.root / program, *options)
+
+
+def mosquitto_programs(*, is_newer: bool = False) -> _Programs:
+    """Debian 12's mosquitto 2.0.11, or Debian 13's with the C library that came with it.
+
+    A ``ConnectError`` says why it cannot be had.
+    """
+    if not is_newer and (_SYSTEM / _SERVER).exists():
+        return _Programs(_SYSTEM, (), os.environ)
+    root = unpacked("mosquitto", suite=_NEWER if is_newer else None)
+    libraries = ":".join(map(str, root.glob("usr/lib/*-linux-gnu")))
+    if is_newer:
+        loader = next(root.glob("usr/lib*/ld-linux-*.so.*"))
+        return _Programs(root, (str(loader), "--library-path", libraries), os.environ)
+    path = f"{libraries}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
+    return _Programs(root, (), {**os.environ, "LD_LIBRARY_PATH": path})
 
 
 class MosquittoServer:
-    """A server that can be killed and started again.
+    """A server that can be ended and started again, and saves its sessions when it is ended in good order.
 
-    With ``saves_all`` it saves its sessions with each change, so that a kill loses little; that is slow. Anybody may
-    connect; the user ``device`` may read and write ``open/#`` alone.
+    ``window`` is how many messages it sends to a client, or takes from it, before they are acknowledged; 0 for any
+    number. It ends the connection over a packet of more than ``largest_bytes``, if that is not 0. Anybody may connect;
+    with ``rules`` the user ``device`` may read and write ``open/#`` alone. With rules it drops, after a restart, what
+    is published for a session whose client has not come back yet.
     """
 
-    def __init__(self, folder: Path, tls: Mapping[str, Path] | None = None, *, saves_all: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        tls: Mapping[str, Path] | None = None,
+        *,
+        window: int = 0,
+        is_newer: bool = False,
+        rules: bool = True,
+        largest_bytes: int = 0,
+    ) -> None:
         self.port, self.tls_port = own_port(), own_port()
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        root = mosquitto_program()
-        self._root = root
+        self._programs = mosquitto_programs(is_newer=is_newer)
         passwords = folder / "passwords"
         passwords.touch(mode=0o600)
-        subprocess.run([root / _PASSWORDS, "-b", passwords, USER, SECRET], check=True, env=self._environ())
+        hashing = self._programs.command(_PASSWORDS, "-b", passwords, USER, SECRET)
+        subprocess.run(hashing, check=True, env=self._programs.environ)
         (folder / "acl").write_text(f"topic readwrite #\nuser {USER}\ntopic readwrite open/#\n")
         lines = [
             f"listener {self.port} 127.0.0.1",
             "allow_anonymous true",
             f"password_file {passwords}",
-            f"acl_file {folder / 'acl'}",
+            *([f"acl_file {folder / 'acl'}"] if rules else []),
             "persistence true",
             f"persistence_location {folder}/",
-            "autosave_interval 1" if saves_all else "autosave_interval 1800",
-            f"autosave_on_changes {str(saves_all).lower()}",
             "max_queued_messages 0",
-            "max_inflight_messages 0",
+            f"max_inflight_messages {window}",
+            *([f"max_packet_size {largest_bytes}"] if largest_bytes else []),
         ]
         if tls is not None:
             lines += [
@@ -86,11 +121,11 @@ class MosquittoServer:
         """Start the server and wait until it takes connections."""
         with (self._folder / "out").open("ab") as output:
             self._process = subprocess.Popen(
-                [self._root / _PROGRAM, "-c", self._folder / "mosquitto.conf"],
+                self._programs.command(_SERVER, "-c", self._folder / "mosquitto.conf"),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=self._environ(),
+                env=self._programs.environ,
                 preexec_fn=die_with_parent,  # noqa: PLW1509 - only a call of the C library
             )
         wait_until("mosquitto listens", self._listens, 120)
@@ -99,12 +134,6 @@ class MosquittoServer:
         if self._process is not None and self._process.poll() is not None:
             raise ConnectError(f"mosquitto has ended: {(self._folder / 'out').read_text()[-1000:]}")
         return not is_free(self.port)
-
-    def _environ(self) -> dict[str, str]:
-        if self._root == _SYSTEM:
-            return dict(os.environ)
-        libraries = ":".join(map(str, self._root.glob("usr/lib/*-linux-gnu")))
-        return {**os.environ, "LD_LIBRARY_PATH": f"{libraries}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")}
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Kill the server, or end it with another signal."""
@@ -175,11 +204,20 @@ class Subscriber:
 
 
 @contextmanager
-def mosquitto_server(tls: Mapping[str, Path] | None = None, *, saves_all: bool = False) -> Iterator[MosquittoServer]:
+def mosquitto_server(
+    tls: Mapping[str, Path] | None = None,
+    *,
+    window: int = 0,
+    is_newer: bool = False,
+    rules: bool = True,
+    largest_bytes: int = 0,
+) -> Iterator[MosquittoServer]:
     """Run a server of one's own, and remove its data at the end."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-mosquitto-", dir="/tmp"))
     try:
-        server = MosquittoServer(folder, tls, saves_all=saves_all)
+        server = MosquittoServer(
+            folder, tls, window=window, is_newer=is_newer, rules=rules, largest_bytes=largest_bytes
+        )
         server.start()
         try:
             yield server

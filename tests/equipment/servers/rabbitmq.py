@@ -57,7 +57,7 @@ class RabbitServer:
     ``strict``, who may do everything in the virtual host ``shop``.
     """
 
-    def __init__(self, folder: Path, tls: Mapping[str, Path] | None = None) -> None:
+    def __init__(self, folder: Path, tls: Mapping[str, Path] | None = None, settings: Sequence[str] = ()) -> None:
         self.port = own_port()
         self.tls_port = own_port()
         self._folder = folder
@@ -67,7 +67,7 @@ class RabbitServer:
             (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / "enabled_plugins").write_text("[].\n")
         (folder / "definitions.json").write_text(json.dumps(_definitions()))
-        (folder / "rabbitmq.conf").write_text("\n".join(self._settings(tls)) + "\n")
+        (folder / "rabbitmq.conf").write_text("\n".join([*self._settings(tls), *settings]) + "\n")
 
     def _settings(self, tls: Mapping[str, Path] | None) -> Iterator[str]:
         yield f"listeners.tcp.1 = 127.0.0.1:{self.port}"
@@ -235,10 +235,10 @@ def _hashed(password: str) -> str:
 
 
 @contextmanager
-def rabbitmq_server(tls: Mapping[str, Path] | None = None) -> Iterator[RabbitServer]:
-    """Run a server of one's own, and remove its data at the end."""
+def rabbitmq_server(tls: Mapping[str, Path] | None = None, settings: Sequence[str] = ()) -> Iterator[RabbitServer]:
+    """Run a server of one's own, with more lines of configuration, and remove its data at the end."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-rabbitmq-", dir="/tmp"))
-    server = RabbitServer(folder, tls)
+    server = RabbitServer(folder, tls, settings)
     try:
         server.start()
         yield server

@@ -27,6 +27,8 @@ _KEY: Final = "test-key"
 _SECRET: Final = "test/secret+of+s3"
 _REGION: Final = "eu-central-1"
 _READY_SECONDS: Final = 60.0
+_PROGRAMS: Final = Path.home() / ".local/share/sluice/bin"
+_MOTO: Final = Path(__file__).parents[1] / "scripts/moto_server.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class S3Server:
 
     endpoint: str
     bucket: str
+    product: str = "moto"
 
     @property
     def props(self) -> dict[str, str]:
@@ -66,15 +69,17 @@ class S3Server:
 @contextmanager
 def running_moto() -> Iterator[S3Server]:
     """A server that keeps objects in memory, while the ``with`` block runs."""
-    program = Path(sys.executable).with_name("moto_server")
     port = own_port()
-    with _running([str(program), "-H", HOST, "-p", str(port)], {}, port) as server:
+    with _running([sys.executable, str(_MOTO), HOST, str(port)], {"MOTO_PORT": str(port)}, port) as server:
         yield server
 
 
 def versitygw() -> str | None:
-    """The program, if it is on the ``PATH`` or at the path in ``SLUICE_TEST_VERSITYGW``."""
-    return os.environ.get("SLUICE_TEST_VERSITYGW") or shutil.which("versitygw")
+    """The program, if ``make versitygw`` has built it, or it is on the ``PATH`` or at the path in
+    ``SLUICE_TEST_VERSITYGW``.
+    """
+    places = f"{os.environ.get('PATH', '')}{os.pathsep}{_PROGRAMS}"
+    return os.environ.get("SLUICE_TEST_VERSITYGW") or shutil.which("versitygw", path=places)
 
 
 @contextmanager
@@ -93,9 +98,10 @@ def _running(command: list[str], environ: dict[str, str], port: int) -> Iterator
     endpoint = f"http://{HOST}:{port}"
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **environ})
+        product = "versitygw" if "posix" in command else "moto"
         try:
             wait_until(f"{command[0]} answers", lambda: _answers(process, endpoint), seconds=_READY_SECONDS)
-            yield S3Server(endpoint, S3Server(endpoint, "").make_bucket())
+            yield S3Server(endpoint, S3Server(endpoint, "").make_bucket(), product)
         finally:
             process.kill()
             process.wait()

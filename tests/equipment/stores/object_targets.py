@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from connectors.objects.sftp_config import SftpSinkConfig
 from connectors.objects.sink_config import (
     AzureBlobSinkConfig,
@@ -19,7 +21,7 @@ from connectors.objects.sink_config import (
 from equipment.servers.azurite import running_azurite
 from equipment.servers.file_servers import running_asyncssh
 from equipment.servers.gcs import running_gcs
-from equipment.servers.s3 import running_moto
+from equipment.servers.s3 import running_moto, running_versitygw, versitygw
 
 __all__ = ["STORES", "ObjectTarget", "object_target"]
 
@@ -55,8 +57,8 @@ def object_target(kind: str, folder: Path) -> Iterator[ObjectTarget]:
         if kind == "local":
             props = {"store.url": str(folder / "store")}
             yield ObjectTarget(kind, "FolderSinkConnector", FolderSinkConfig, props)
-        elif kind == "s3":
-            server = stack.enter_context(running_moto())
+        elif kind in ("s3", "versitygw"):
+            server = stack.enter_context(running_moto() if kind == "s3" else running_versitygw(_program()))
             props = {**server.props, "s3.bucket.name": server.make_bucket(), "s3.part.size": str(5 << 20)}
             yield ObjectTarget(kind, "S3SinkConnector", S3SinkConfig, props)
         elif kind == "gcs":
@@ -72,3 +74,7 @@ def object_target(kind: str, folder: Path) -> Iterator[ObjectTarget]:
             named = {"azblob.account.name": azure.account, "azblob.container.name": azure.make_container()}
             named["azblob.block.size"] = str(5 << 20)
             yield ObjectTarget(kind, "AzureBlobSinkConnector", AzureBlobSinkConfig, {**azure.props, **named})
+
+
+def _program() -> str:
+    return versitygw() or pytest.skip("versitygw is not built: make versitygw (it needs Go, and some minutes)")

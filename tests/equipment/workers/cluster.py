@@ -22,14 +22,14 @@ from equipment.workers.distributed import DistributedWorker
 from equipment.workers.processes import child_processes, descendants, runs
 from worker.embedded.ports import HOST
 
-__all__ = ["LONG_SESSIONS", "SHORT_SESSIONS", "Cluster", "ClusterWorker"]
+__all__ = ["LONG_SESSIONS", "SHORT_SESSIONS", "WATCHED_PLUGINS", "Cluster", "ClusterWorker"]
 
 SHORT_SESSIONS: Final = {"session_timeout_ms": "3000", "heartbeat_interval_ms": "500"}
 """Properties of workers that are to be killed, frozen or cut off: others take over when their session is over."""
 LONG_SESSIONS: Final = {"session_timeout_ms": "60000"}
 """Properties of workers that nobody kills: a machine that stalls for some seconds ends no session."""
 
-_PLUGINS = Path(__file__).parents[2] / "cluster" / "plugins"
+WATCHED_PLUGINS: Final = Path(__file__).parents[2] / "cluster" / "plugins"
 _PATIENCE = 90.0
 _SHOWN = 5
 _TAIL = 25
@@ -75,7 +75,7 @@ class Cluster:
         self.watched = folder / "watched"
         self.watched.mkdir(parents=True)
         group = {f"{kind}_storage_topic": f"{folder.name}-{kind}" for kind in ("config", "offset", "status")}
-        group |= {"group_id": folder.name, "plugin_path": str(_PLUGINS)}
+        group |= {"group_id": folder.name, "plugin_path": str(WATCHED_PLUGINS)}
         self.workers = [
             ClusterWorker(
                 folder / f"worker-{number}",
@@ -87,6 +87,7 @@ class Cluster:
         self._frozen: set[ClusterWorker] = set()
         self._next = itertools.count()
         self.expected: dict[str, int] = {}
+        self._unwatched: set[str] = set()
 
     # -- workers -------------------------------------------------------------------------------------------------------
 
@@ -158,10 +159,12 @@ class Cluster:
         asked = worker or self.live[next(self._next) % len(self.live)]
         return requests.request(method, asked.url() + path, json=body, timeout=_PATIENCE)
 
-    def create(self, name: str, plugin: str, tasks: int = 1, **config: str) -> None:
-        """Create or change a watched connector."""
+    def create(self, name: str, plugin: str, tasks: int = 1, *, watched: bool = True, **config: str) -> None:
+        """Create or change a connector; its tasks show where they run, unless it is not ``watched``."""
         self.ask("PUT", f"connectors/{name}/config", self.config(plugin, tasks, **config))
         self.expected[name] = tasks
+        if not watched:
+            self._unwatched.add(name)
 
     def config(self, plugin: str, tasks: int = 1, **config: str) -> dict[str, str]:
         """The configuration of a watched connector."""
@@ -279,7 +282,8 @@ class Cluster:
                     yield f"{name} at {worker.folder.name}: {unit}"
 
     def _wrong_processes(self) -> Iterable[str]:
-        wanted = {f"{name}-{task}" for name, tasks in self.expected.items() for task in range(tasks)}
+        watched = {name: tasks for name, tasks in self.expected.items() if name not in self._unwatched}
+        wanted = {f"{name}-{task}" for name, tasks in watched.items() for task in range(tasks)}
         holders = self.holders()
         for unit in wanted - set().union(*self._placed(holders).values()):
             yield f"{unit} has no process on a live worker"

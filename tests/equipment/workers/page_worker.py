@@ -220,7 +220,8 @@ def _child(connection: Connection) -> None:
                 _run(connection, first.config, [messages.TaskConfigs(_tasks(first.config))], paused=False)
             case messages.RunTask():
                 own = _OF_MIRRORS if "Mirror" in first.connector_config["connector.class"] else []
-                _run(connection, first.connector_config, [messages.Metrics(_METRICS, own=own)], paused=first.paused)
+                metrics = messages.Metrics(_metrics_of(first.connector_config), own=own)
+                _run(connection, first.connector_config, [metrics], paused=first.paused)
             case messages.PreviewConnector():
                 _send(connection, messages.Previewed(_PREVIEWED))
                 _send(connection, messages.Previewed(_TABLE))
@@ -258,7 +259,7 @@ def _run(connection: Connection, config: Mapping[str, str], reports: list[Report
     for second in itertools.count():
         if not connection.poll(1.0):
             if is_task:
-                _send(connection, messages.Metrics(_METRICS | {_LAG: 90.0 + 40 * (second % 7)}))
+                _send(connection, messages.Metrics(_metrics_of(config) | {_LAG: 90.0 + 40 * (second % 7)}))
             continue
         match decode(connection.recv_bytes()):
             case messages.Pause():
@@ -267,6 +268,12 @@ def _run(connection: Connection, config: Mapping[str, str], reports: list[Report
                 _send(connection, messages.Resumed())
             case messages.Stop():
                 return
+
+
+def _metrics_of(config: Mapping[str, str]) -> dict[str, float]:
+    """What a task measures; of a snapshot, what is left of its rows and how many there are."""
+    left, _, total = config.get("test.rows", "").partition(" of ")
+    return _METRICS | ({"source-remaining-rows": float(left), "source-total-rows": float(total)} if total else {})
 
 
 def _troubles(config: Mapping[str, str]) -> list[Report]:

@@ -14,9 +14,8 @@ from typing import Final
 
 import confluent_kafka
 from confluent_kafka import Consumer
-from confluent_kafka.admin import NewTopic
 
-from equipment.brokers.topics import admin_client, ordered_producer
+from equipment.brokers.topics import create_topic, ordered_producer
 from equipment.scripts import spark_driver
 from equipment.waiting import wait_until
 from equipment.workers.processes import command_line, descendants
@@ -43,8 +42,7 @@ VICTIMS: Final = ("driver", "jvm", "python worker")
 
 def fill(bootstrap: str, topic: str, records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
     """Create a topic and produce records, keys and values, to its partitions in turn."""
-    admin = admin_client(bootstrap)
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
+    create_topic(bootstrap, topic, PARTITIONS)
     producer = ordered_producer(bootstrap, **{"queue.buffering.max.messages": len(records) + 1})
     for number, (key, value) in enumerate(records):
         producer.produce(topic, value, key, partition=number % PARTITIONS)

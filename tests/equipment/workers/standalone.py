@@ -121,6 +121,12 @@ class StandaloneWorker:
         """Ask the REST API, once it is up."""
         return requests.get(self.url() + path.lstrip("/"), timeout=seconds)
 
+    def ask(self, method: str, path: str, body: object = None, seconds: float = 200.0) -> Any:
+        """Send the REST API a request that has to succeed, and return the document of the answer."""
+        answer = requests.request(method, self.url() + path, json=body, timeout=seconds)
+        assert answer.ok, f"{method} {path}: {answer.status_code} {answer.text}"
+        return answer.json() if answer.content else None
+
     def url(self) -> str:
         """The URL of the REST API."""
         match = wait_until("the worker is up", lambda: _UP.findall(self.log()))

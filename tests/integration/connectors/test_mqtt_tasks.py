@@ -32,6 +32,7 @@ from connectors.mqtt import (
 )
 from equipment.brokers.certificates import Authority
 from equipment.brokers.proxy import Proxy
+from equipment.fakes.mqtt_server import ForgetfulServer
 from equipment.ports import own_port
 from equipment.proofs import thorough
 from equipment.servers.mosquitto import SECRET, USER, MosquittoServer, Subscriber, mosquitto_server, topic_name
@@ -90,7 +91,7 @@ def records(run: SourceTaskRun, count: int) -> list[SourceRecord]:
 class Publishing:
     """A sink task that runs."""
 
-    def __init__(self, server: MosquittoServer, **props: str) -> None:
+    def __init__(self, server: MosquittoServer | ForgetfulServer, **props: str) -> None:
         self.context = SinkTaskTestContext([PARTITION])
         self.errant: ErrantRecords[Any] = ErrantRecords(tolerate=True)
         self.context.errant_record_reporter = self.errant
@@ -227,6 +228,28 @@ def test_a_lost_connection_doubles_nothing(mosquitto: MosquittoServer, consuming
     assert [record.value for record in records(consuming(mosquitto, topic, connects=False), 1)] == [b"11"]
 
 
+def test_a_stopped_task_has_acknowledged_what_kafka_has(
+    mosquitto: MosquittoServer, consuming: Callable[..., SourceTaskRun]
+) -> None:
+    """Though more has come than it has read, so that its end resets the connection, and what is on its way is gone."""
+    topic = topic_name()
+    run = consuming(mosquitto, topic, mqtt_receive_max="10", mqtt_batch_size="10")
+    mosquitto.publish(topic, [b"%d" % number for number in range(2000)])
+    polled: list[SourceRecord] = []
+
+    def some_came() -> bool:
+        polled.extend(run.task.poll() or ())
+        return len(polled) >= 50
+
+    wait_until("some came", some_came, PATIENCE)
+    for record in polled:
+        run.task.commit_record(record)
+    run.task.stop()
+    had = sum(record.value != b"probe" for record in polled)
+    again = records(consuming(mosquitto, topic, connects=False), 1)
+    assert again[0].value == b"%d" % had
+
+
 def test_lost_acknowledgements_double_nothing(
     mosquitto: MosquittoServer, consuming: Callable[..., SourceTaskRun]
 ) -> None:
@@ -251,13 +274,17 @@ def test_lost_acknowledgements_double_nothing(
             return len(polled) >= count
 
         session = run.task._session
-        # The task learns from these that mosquitto counts the ids of messages.
-        for number in range(2):
-            mosquitto.publish(topic, [b"%d" % number])
-            wait_until("it came", lambda number=number: came(number + 1), PATIENCE)
-            run.task.commit_record(polled[number])
-            run.task.commit()
-        wait_until("it has learnt", lambda: came(2) and run.task._receipts._counts_up, PATIENCE)
+
+        def has_learnt() -> bool:
+            """From what comes after an acknowledgement, that mosquitto counts the ids of messages."""
+            mosquitto.publish(topic, [b"probe"])
+            return came(0) and run.task._receipts._counts_up
+
+        wait_until("it has learnt", has_learnt, PATIENCE)
+        mosquitto.publish(topic, [b"0", b"1"])
+        wait_until("they came", lambda: came(2), PATIENCE)
+        for record in polled:
+            run.task.commit_record(record)
         mosquitto.publish(topic, [b"%d" % number for number in range(2, 10)])
         wait_until("they came", lambda: came(10), PATIENCE)
         proxy.stall(port)
@@ -363,6 +390,28 @@ def test_records_are_messages_in_their_order(
     late.close()
 
 
+def test_what_a_forgetful_server_has_not_released_is_sent_again(publishing: Callable[..., Publishing]) -> None:
+    """It confirms that a message is released, too, which it has forgotten."""
+    server = ForgetfulServer(forgets=True)
+    sink = publishing(server, mqtt_topic_template="t", mqtt_qos="2")
+    sink.put("0", "1", "2")
+    sink.committed(3)
+    assert server.delivered == [b"0", b"1", b"2"]
+    sink.task.stop()
+    server.close()
+
+
+def test_no_more_is_under_way_than_the_server_takes(publishing: Callable[..., Publishing]) -> None:
+    server = ForgetfulServer(window=2)
+    sink = publishing(server, mqtt_topic_template="t", mqtt_qos="2", mqtt_version="5")
+    sink.put(*"01234")
+    sink.committed(5)
+    assert [value[-1:] for value in server.delivered] == [b"0", b"1", b"2", b"3", b"4"]
+    assert server.most_under_way == 2
+    sink.task.stop()
+    server.close()
+
+
 def test_headers_are_user_properties(
     mosquitto: MosquittoServer, consuming: Callable[..., SourceTaskRun], publishing: Callable[..., Publishing]
 ) -> None:
@@ -392,6 +441,55 @@ def test_bad_records_are_reported_and_their_neighbours_sent(
     told = {record.original_offset: str(error) for record, error in sink.errant.reported}
     assert told[3] == f"'{topic}/#' cannot be the topic of a message: it has a wildcard or a zero byte."
     subscriber.close()
+
+
+def test_a_message_that_is_too_large_for_the_server_is_a_bad_record(publishing: Callable[..., Publishing]) -> None:
+    """With MQTT 5 the server says which size it takes; otherwise it ends the connection over it, each time."""
+    topic = topic_name()
+    with mosquitto_server(largest_bytes=2000) as server:
+        subscriber = Subscriber(server, topic)
+        sink = publishing(server, mqtt_topic_template=topic, mqtt_version="5", mqtt_forward_kafka_headers="true")
+        sink.put("0", "x" * 3000, "2")
+        sink.put("3", start=3, headers=Headers([Header("a", "y" * 3000)]))
+        sink.committed(4)
+        wait_until("the others came", lambda: len(subscriber.found) >= 2, PATIENCE)
+        assert subscriber.payloads == [b"0", b"2"]
+        assert [record.original_offset for record, _ in sink.errant.reported] == [1, 3]
+        assert "the MQTT server takes 2000 at most" in str(sink.errant.reported[0][1])
+        subscriber.close()
+
+
+def test_a_message_that_is_too_large_is_a_bad_record_also_without_mqtt_5(publishing: Callable[..., Publishing]) -> None:
+    topic = topic_name()
+    with mosquitto_server(largest_bytes=2000) as server:
+        subscriber = Subscriber(server, topic)
+        sink = publishing(server, mqtt_topic_template=topic, mqtt_reconnect_interval_ms="10")
+        sink.put("0", "x" * 3000, "2")
+        sink.committed(3)
+        wait_until("the others came", lambda: {b"0", b"2"} <= set(subscriber.payloads), PATIENCE)
+        assert [record.original_offset for record, _ in sink.errant.reported] == [1]
+        assert "the MQTT server takes 2000 at most" in str(sink.errant.reported[0][1])
+        subscriber.close()
+
+        strict = publishing(server, mqtt_topic_template=topic, mqtt_reconnect_interval_ms="10")
+        strict.context.errant_record_reporter = None
+        strict.put("0", "x" * 3000, "2")
+        with pytest.raises(ConnectError, match="offset 1 of test-0 cannot be sent") as failure:
+            strict.committed(3)
+        assert not isinstance(failure.value, RetriableError)
+
+
+def test_a_server_that_ends_each_connection_over_a_message_fails_the_task(
+    publishing: Callable[..., Publishing],
+) -> None:
+    server = ForgetfulServer(hangs_up=True)
+    sink = publishing(server, mqtt_topic_template="t", mqtt_reconnect_interval_ms="10")
+    sink.put("0")
+    with pytest.raises(ConnectError, match="One of them may be larger than the server takes") as failure:
+        sink.committed(1)
+    assert not isinstance(failure.value, RetriableError)
+    sink.task.stop()
+    server.close()
 
 
 def test_a_will_is_published_when_the_task_is_cut_off(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pika
 import pytest
 
-from connect.data import SinkBatch, SourceRecord, TopicPartition
+from connect.data import Header, Headers, SinkBatch, SourceRecord, TopicPartition
 from connect.errors import ConnectError, MissingError, RetriableError
 from connect.testing import ErrantRecords, SinkTaskTestContext
 from connect.testing.contexts import SourceTaskTestContext
@@ -271,11 +272,13 @@ def test_a_validation_connects(rabbitmq: RabbitServer, queue: str, props: dict[s
     assert list(errors) == [key.replace("queue", "exchange")]
 
 
-def test_what_is_right_is_valid(rabbitmq: RabbitServer, queue: str) -> None:
+def test_what_is_right_is_valid(rabbitmq: RabbitServer, queue: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     source = {"kafka.topic": "t", "rabbitmq.queue": queue, **rabbitmq.props}
     assert not [each for each in RabbitMQSourceConfig.validate(source) if each.errors]
     sink = {"rabbitmq.exchange": "amq.direct", "rabbitmq.topic.queue.map": json.dumps({"a": queue}), **rabbitmq.props}
     assert not [each for each in RabbitMQSinkConfig.validate(sink) if each.errors]
+    assert not caplog.messages, "of the client's"
 
 
 def test_records_are_messages_in_their_order(
@@ -343,6 +346,50 @@ def test_a_record_for_which_rabbitmq_closes_the_channel_is_found(
     assert "invalid expiration" in str(sink.errant.reported[0][1])
     found = [body.decode() for _, _, body in rabbitmq.take(queue)]
     assert sorted(set(found)) == ["0", "1", "3", "4"]
+
+
+@pytest.fixture(scope="module")
+def small_rabbitmq() -> Iterator[RabbitServer]:
+    """A server that takes messages of 100,000 bytes, and frames of 8,192."""
+    try:
+        with rabbitmq_server(settings=["max_message_size = 100000", "frame_max = 8192"]) as server:
+            yield server
+    except ConnectError as error:
+        pytest.skip(f"no RabbitMQ here: {error}")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        ({"value": "x" * 200_000}, "message size 200000 is larger than configured max size 100000"),
+        ({"headers": Headers([Header("h", "y" * 9_000)])}, "RabbitMQ takes 8192 at most (frame_max)"),
+        ({"headers": Headers([Header(f"h{n}", "y") for n in range(2_000)])}, "RabbitMQ takes 8192 at most"),
+    ],
+    ids=["body", "header", "headers"],
+)
+def test_what_the_server_never_takes_is_a_bad_record(
+    attributes: dict[str, Any], told: str, small_rabbitmq: RabbitServer, publishing: Callable[..., Publishing]
+) -> None:
+    queue = small_rabbitmq.declare(queue_name())
+    props = {"rabbitmq_routing_key": queue, "rabbitmq_forward_kafka_headers": "true"}
+    large = sink_records(["0", "1", "2"])[1].replace(**attributes)
+
+    sink = publishing(small_rabbitmq, **props)
+    sink.put("0", start=0)
+    sink.put(large.value, start=1, headers=large.headers)
+    sink.put("2", start=2)
+    sink.committed(3)
+    ((refused, error),) = sink.errant.reported
+    assert refused.original_offset == 1
+    assert told in str(error)
+    assert {body for _, _, body in small_rabbitmq.take(queue)} == {b"0", b"2"}
+
+    strict = publishing(small_rabbitmq, **props)
+    strict.context.errant_record_reporter = None
+    with pytest.raises(ConnectError, match="offset 1 of test-0 cannot be sent") as failure:
+        strict.put(large.value, start=1, headers=large.headers)
+        strict.committed(2)
+    assert not isinstance(failure.value, RetriableError)
 
 
 def test_an_exchange_that_is_missing_is_waited_for(

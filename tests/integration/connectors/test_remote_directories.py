@@ -7,11 +7,13 @@ import gzip
 import http.server
 import json
 import os
+import socket
+import ssl
 import threading
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,15 @@ from connectors.directory.spool import (
     SftpJsonSourceConnector,
     SftpSchemaLessJsonSourceConnector,
 )
-from equipment.servers.file_servers import FileServer, SftpServer, running_asyncssh, running_ftp, running_openssh
+from equipment.brokers.certificates import Authority
+from equipment.servers.file_servers import (
+    FileServer,
+    SftpServer,
+    running_asyncssh,
+    running_ftp,
+    running_openssh,
+    running_samba,
+)
 from equipment.servers.s3 import S3Server
 from equipment.waiting import wait_until
 from worker.embedded.ports import HOST
@@ -60,7 +70,16 @@ def ftp(tmp_path: Path) -> Iterator[FileServer]:
         yield server
 
 
-@pytest.fixture(params=["openssh", "asyncssh", "ftp"])
+@pytest.fixture
+def samba(tmp_path: Path) -> Iterator[FileServer]:
+    try:
+        with running_samba(tmp_path) as samba:
+            yield samba.server
+    except ConnectError as error:
+        pytest.skip(f"no Samba here: {error}")
+
+
+@pytest.fixture(params=["openssh", "asyncssh", "ftp", "samba"])
 def server(request: pytest.FixtureRequest) -> FileServer:
     if request.param == "asyncssh":
         sftp: SftpServer = request.getfixturevalue("sftp")
@@ -310,6 +329,37 @@ def test_files_of_a_web_server(tmp_path: Path) -> None:
             thread.join()
     assert values(records) == [{"x": "1"}, {"x": "2"}]
     assert records[0].source_partition == {"filename": f"http://{HOST}:{web.server_port}/in/a.csv"}
+
+
+def test_a_server_with_a_certificate_of_anybody_gets_no_password(tmp_path: Path) -> None:
+    """FTP over TLS: the first that is sent after the encryption begins would be the user and the password."""
+    identity = Authority().sign(HOST)
+    (tmp_path / "key.pem").write_text(identity.certificate_pem + identity.key_pem())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "key.pem")
+    commands: list[bytes] = []
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.sendall(b"220 ready\r\n")
+            commands.append(connection.recv(100))
+            connection.sendall(b"234 go on\r\n")
+            with context.wrap_socket(connection, server_side=True) as secured:
+                commands.append(secured.recv(100))
+
+    with socket.create_server((HOST, 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"ftps://{HOST}:{listener.getsockname()[1]}"
+        login = {"file.system.username": "me", "file.system.password": "secret"}
+        with closing(Tasks(SourceTaskTestContext(), FileServer(tmp_path, url, login))) as tasks:
+            task = tasks.start()
+            with pytest.raises(ConnectError, match="certificate is not trusted") as caught:
+                task.poll()
+        thread.join()
+    assert not isinstance(caught.value, RetriableError)
+    assert commands == [b"AUTH TLS\r\n"]
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -72,7 +72,8 @@ def records(topic: str, *values: Any, keys: Sequence[Any] = (), schema: Schema |
 def write(task: Any, batches: Sequence[SinkBatch]) -> None:
     for batch in batches:
         wait_until("the batch is put", lambda batch=batch: is_put(task, batch))
-    task.flush({})
+    end = {TopicPartition(batches[-1].original_topic, 0): batches[-1].original_offsets[-1] + 1}
+    wait_until("all is accepted", lambda: task.pre_commit(end) == end, 120)
 
 
 def is_put(task: Any, batch: SinkBatch) -> bool:
@@ -272,6 +273,38 @@ def test_a_request_that_is_too_large_is_divided(api: HttpApi, tasks: Tasks, topi
     assert [record.original_offset for record, _ in reporter.reported] == [2]
 
 
+def test_a_request_that_is_refused_for_one_document_is_divided(api: HttpApi, tasks: Tasks, topic: str) -> None:
+    def strict(asked: Asked, _: int) -> Answer:
+        why = '{"error":{"type":"action_request_validation_exception","reason":"no such thing"},"status":400}'
+        return Answer(400, why) if b'"bad"' in asked.body else items(asked)
+
+    reporter: ErrantRecords[Any] = ErrantRecords(tolerate=True)
+    seen = serve(api, topic, strict)
+    task = tasks(api.url, reporter, schema_ignore="true", errors_tolerance="all")
+    write(task, records(topic, {"n": 1}, {"n": "bad"}, {"n": 3}))
+    assert {key for keys in seen for key in keys} == {"k0", "k1", "k2"}
+    ((refused, error),) = reporter.reported
+    assert refused.original_offset == 1
+    assert "no such thing" in str(error)
+
+
+def test_a_request_that_is_refused_for_all_fails_the_task(api: HttpApi, tasks: Tasks, topic: str) -> None:
+    why = (
+        '{"error":{"type":"illegal_argument_exception","reason":"explicit index in bulk is not allowed"},"status":400}'
+    )
+    serve(api, topic, lambda *_: Answer(400, why))
+    task = tasks(api.url, ErrantRecords(tolerate=True), schema_ignore="true", errors_tolerance="all")
+    with pytest.raises(ConnectError, match="refuses bulk requests"):
+        write(task, records(topic, {"n": 1}))
+
+
+def test_a_cluster_that_accepts_nothing_for_too_long_fails_the_task(api: HttpApi, tasks: Tasks, topic: str) -> None:
+    serve(api, topic, lambda *_: Answer(503, "busy"))
+    task = tasks(api.url, schema_ignore="true", max_retries="100000", flush_timeout_ms="1000")
+    with pytest.raises(ConnectError, match=r"not accepted 1 documents within flush.timeout.ms=1000.*503: busy"):
+        write(task, records(topic, {"n": 1}))
+
+
 def test_a_full_task_takes_no_more_until_there_is_room(api: HttpApi, tasks: Tasks, topic: str) -> None:
     open_again: list[bool] = []
 
@@ -285,6 +318,9 @@ def test_a_full_task_takes_no_more_until_there_is_room(api: HttpApi, tasks: Task
     task.context.stop()
     with pytest.raises(RetriableError):
         task.put(records(topic, {"n": 4}, keys=["k4"], first=4)[0])
+    # Before the last commit of a task that stops, the cluster may go on not to answer.
+    end = {TopicPartition(topic, 0): 4}
+    assert task.pre_commit(end) == {TopicPartition(topic, 0): 0}
     open_again.append(True)
-    task.flush({})
+    wait_until("all is accepted", lambda: task.pre_commit(end) == end, 120)
     assert {key for keys in seen for key in keys} == {"k0", "k1", "k2", "k3"}

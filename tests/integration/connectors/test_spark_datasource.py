@@ -146,7 +146,7 @@ PARTS = [
 ]
 
 
-@pytest.fixture(params=["folder", pytest.param("bucket", marks=pytest.mark.thorough)])
+@pytest.fixture(params=["folder", "bucket"])
 def parts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
     """The configuration of a source that reads three files, or three objects."""
     if request.param == "folder":
@@ -163,6 +163,7 @@ def parts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, 
         yield {"connector.class": "S3Source", "s3.bucket.name": server.bucket, "prefix": "in/", **server.props}
 
 
+@pytest.mark.thorough
 def test_a_connector_reads_the_same_in_every_engine(
     spark: Any, standalone: Callable[..., StandaloneWorker], topic: str, bootstrap: str, parts: dict[str, str]
 ) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import NewTopic
 from pyiceberg.table import StaticTable
 
 import connectors.spark
@@ -28,7 +27,7 @@ from connectors.spark.sink import SparkSinkTask
 from connectors.spark.sink.config import SparkSinkConfig
 from connectors.spark.sink.target import FencedError
 from equipment.brokers.dead_letters import dead_letters
-from equipment.brokers.topics import admin_client, ordered_producer
+from equipment.brokers.topics import create_topic, ordered_producer
 from equipment.servers.hive import hive_metastore
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import DRIVER, sink_props
@@ -97,8 +96,7 @@ class Sink:
             "spark.jars": ",".join(map(str, _iceberg_jars())),
         }
         self.producer = ordered_producer(bootstrap)
-        admin = admin_client(bootstrap)
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+        create_topic(bootstrap, topic, 1)
 
     @property
     def name(self) -> str:

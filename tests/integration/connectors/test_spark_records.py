@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka.admin import NewTopic
 
 from connect.bulk import OffsetRange
 from connect.data import Schema, TopicPartition
@@ -23,7 +22,7 @@ from connect.errors import ConnectError
 from connectors.spark.sink import SparkSinkTask
 from connectors.spark.sink.config import SparkSinkConfig
 from converters.json import JsonConverter
-from equipment.brokers.topics import admin_client, ordered_producer
+from equipment.brokers.topics import create_topic, ordered_producer
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import sink_props
 
@@ -57,8 +56,7 @@ class Table:
         self.folder = store / "topics" / topic
         self.producer = ordered_producer(bootstrap)
         self.end = 0
-        admin = admin_client(bootstrap)
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+        create_topic(bootstrap, topic, 1)
 
     def load(self, values: Sequence[Any], **props: str) -> None:
         """Produce values, dicts as JSON, and load them with a new task."""

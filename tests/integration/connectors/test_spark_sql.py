@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka.admin import NewTopic
 
 from connect.bulk import OffsetRange
 from connect.data import TopicPartition
@@ -23,7 +22,7 @@ from connectors.spark.sink.sql.options import RECORDS
 from connectors.spark.sink.sql.statement import check_query
 from connectors.spark.stores.access import Access
 from equipment.brokers.dead_letters import dead_letters
-from equipment.brokers.topics import admin_client, ordered_producer
+from equipment.brokers.topics import create_topic, ordered_producer
 from equipment.proofs import thorough, thorough_rows
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import sink_props
@@ -47,8 +46,7 @@ class Lake:
         self.bootstrap = bootstrap
         self._producer = ordered_producer(bootstrap)
         self._ends: Counter[TopicPartition] = Counter()
-        admin = admin_client(bootstrap)
-        admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
+        create_topic(bootstrap, topic, 2)
 
     def produce(self, *values: Any) -> None:
         """Produce values to the partitions in turn."""

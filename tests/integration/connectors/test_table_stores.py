@@ -174,6 +174,7 @@ def test_a_configuration_of_icebergs_own_sink_with_icebergs_own_client_of_s3(
     )
     assert worker.run(seconds=300) == 0, worker.log()
     properties = {key: catalog[f"s3.{key}"] for key in ("endpoint", "access-key-id", "secret-access-key")}
+    properties["region"] = catalog["client.region"]
     reading = SqlCatalog(
         "iceberg",
         uri=f"sqlite:///{tmp_path}/catalog.db",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -16,6 +15,7 @@ from connect.data import Schema, ValueColumn, decimal_schema
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
 from equipment.examples import examples
+from equipment.growth import assert_cost_at_most
 from equipment.strategies.schemas import schemas
 from equipment.strategies.values import values_of
 from equipment.vectors import encoded
@@ -216,18 +216,16 @@ def test_a_message_in_another_form_costs_little_more() -> None:
         "text behind": (FORMS["text behind"](schema, payload), 30),
     }
 
-    def cost(json_converter: JsonConverter, message: bytes) -> float:
-        best = float("inf")
-        for _ in range(10):
-            start = time.process_time()
-            for _ in range(50):
-                json_converter.to_connect("t", message)
-            best = min(best, time.process_time() - start)
-        return best
+    def read(message: str) -> Callable[[], None]:
+        json_converter, given = converter(), message.encode()
 
-    least = cost(converter(), plain.encode())
-    costs = {name: cost(converter(), message.encode()) / least for name, (message, _) in odd.items()}
-    assert {name: found for name, found in costs.items() if found > odd[name][1]} == {}
+        def fifty_times() -> None:
+            for _ in range(50):
+                json_converter.to_connect("t", given)
+
+        return fifty_times
+
+    assert_cost_at_most(read(plain), {name: (read(message), most) for name, (message, most) in odd.items()})
 
 
 def test_no_more_frames_are_remembered_than_configured() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -105,3 +106,20 @@ def test_floats_are_read_as_they_were_written(schema: Schema, number: float) -> 
 @pytest.mark.parametrize("text", ["nan", "INF", "+Infinity", "x", ""])
 def test_other_text_in_a_float_is_0_as_in_java(text: str) -> None:
     assert read_all(WITH_SCHEMA, envelope("double", f'"{text}"')) == [{"n": 0.0}] * 47
+
+
+@pytest.mark.parametrize("is_in_order", [True, False])
+def test_structs_with_changed_fields_are_copies(*, is_in_order: bool) -> None:
+    """Numbers that Java writes in another way are put into copies, however deep, and what was given stays."""
+    inner = Schema.struct({"a": Schema.string(), "b": Schema.float64(optional=True)}, optional=True)
+    schema = Schema.struct({"n": Schema.int32(), "inner": inner, "c": Schema.float64()})
+    rows = [{"n": n, "inner": {"a": "x", "b": n * 1e9} if n % 2 else None, "c": 1e8 + n} for n in range(6)]
+    if not is_in_order:
+        rows = [dict(reversed(row.items())) for row in rows]
+    before = copy.deepcopy(rows)
+
+    by_row = [PLAIN.from_connect("t", schema, row) for row in rows]
+
+    assert PLAIN.from_connect_column("t", ValueColumn(rows, schema)) == by_row
+    assert by_row[1] == b'{"n":1,"inner":{"a":"x","b":1.0E9},"c":1.00000001E8}'
+    assert rows == before

@@ -229,3 +229,45 @@ def test_other_classes_are_refused(kind: str) -> None:
     for key in ("value.schema.id.serializer", "key.schema.id.deserializer"):
         with pytest.raises(ConfigError, match="custom classes are not supported"):
             FORMATS[kind]({"schema.registry.url": "http://127.0.0.1:1", key: "com.acme.Own"})
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_values_are_written_in_the_schema_of_a_guid(memory: MemoryRegistry, kind: str, header: bool) -> None:
+    first = converters(memory, kind).value.from_connect("t", ROW, VALUE)
+    assert first is not None
+    chosen = {"auto.register.schemas": "false", "use.schema.guid": memory.guid(memory.subjects["t-value"][0])}
+    made = converters(memory, kind, **chosen, **(HEADER_IDS if header else {})).value
+    if not header:
+        with pytest.raises(ConnectError, match=r"set use\.schema\.id instead"):
+            made.from_connect("other", ROW, VALUE)
+        return
+    message = made.from_connect("other", ROW, VALUE)
+    assert message is not None
+    assert message[:1] == b"\x01"
+    assert converters(memory, kind).value.to_connect("other", message).value == VALUE
+    assert "other-value" not in memory.subjects
+
+
+@pytest.mark.parametrize("key", ["use.schema.id", "use.schema.guid"])
+def test_values_that_name_no_schema_are_read_in_a_given_one(memory: MemoryRegistry, kind: str, key: str) -> None:
+    body, _ = written(memory, kind)
+    number = memory.subjects["t-value"][0]
+    given = {key: str(number) if key == "use.schema.id" else memory.guid(number)}
+    deserializer = "io.confluent.kafka.serializers.schema.id.ConfigSchemaIdDeserializer"
+    made = converters(memory, kind, **given, **{"value.schema.id.deserializer": deserializer}).value
+    assert made.to_connect("t", body).value == VALUE
+    assert made.to_connect("t", None).value is None
+    columns = made.to_connect_column("t", [body, None, body])
+    assert [value for column in columns for value in column] == [VALUE, None, VALUE]
+    (column,) = made.to_connect_arrow("t", pa.array([body] * 100, pa.binary()))  # type: ignore[attr-defined]
+    assert column.to_arrow().to_pylist() == [VALUE] * 100
+
+
+def test_a_given_schema_must_be_given(kind: str) -> None:
+    for more in ({}, {"use.schema.guid": "none"}):
+        props = {
+            "schema.registry.url": "http://127.0.0.1:1",
+            "value.schema.id.deserializer": "ConfigSchemaIdDeserializer",
+        }
+        with pytest.raises(ConfigError, match=r"use\.schema\.guid"):
+            FORMATS[kind]({**props, **more})

@@ -20,9 +20,8 @@ from worker.peers.owner import history_part
 class Herder:
     """What REST asks of a herder for histories; another worker knows of one more task."""
 
-    connectors = offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = versions = (
-        None
-    )
+    connectors = offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = None
+    versions = timelines = None
 
     def troubles(self) -> list[Trouble]:
         return []
@@ -32,14 +31,14 @@ class Herder:
         self.history = History()
         self.history.note(1000.0, {"c": Point(4.0, 7.0, "records")})
 
-    def own(self, connector: str | None) -> Request[Recorded]:
-        return answered(self.history.recorded(connector))
+    def own(self, connector: str | None, seconds: int) -> Request[Recorded]:
+        return answered(self.history.recorded(connector, seconds))
 
-    def gathered(self, connector: str | None, step: int) -> Request[tuple[Recorded, list[Part]]]:
+    def gathered(self, connector: str | None, step: int, seconds: int) -> Request[tuple[Recorded, list[Part]]]:
         if connector == "unknown":
             return refused(NotFoundError("Connector unknown not found"))
         there = Part(1000 // step, {"c": Series("records", [1.0], [2.0])})
-        return answered((self.history.recorded(connector), [there]))
+        return answered((self.history.recorded(connector, seconds), [there]))
 
 
 @pytest.fixture

@@ -13,7 +13,9 @@ from connect.errors import ConnectError, NotFoundError
 from equipment.fakes.cluster_herder import answered, refused
 from rest.app import create_app
 from worker.herder.cluster.standing import Trouble
+from worker.herder.connectors.versions import ConfigHistory
 from worker.herder.requests import Request
+from worker.herder.timelines import Event
 
 LAG = {"name": "lag", "labels": {"topic": "<orders>"}, "value": 1234.5, "help": "Records behind."}
 OWN = {"name": "c", "tasks": [{"id": 0, "worker_id": "here:1", "measurements": [LAG]}]}
@@ -23,14 +25,20 @@ ALL = {"name": "c", "tasks": [*OWN["tasks"], {"id": 1, "worker_id": "there:2", "
 class Herder:
     """What REST asks of a herder for the numbers of plugins."""
 
-    offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = versions = None
+    offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = None
 
     def troubles(self) -> list[Trouble]:
         return []
 
     def __init__(self) -> None:
-        self.connectors = self.histories = self
+        self.connectors = self.histories = self.timelines = self.versions = self
         self.broken = False
+
+    def of(self, _connector: str) -> Request[list[Event]]:
+        return answered([])
+
+    def read(self, _connector: str) -> Request[ConfigHistory]:
+        return refused(ConnectError("no history"))
 
     def info(self, name: str) -> Request[dict[str, Any]]:
         config = {"connector.class": "MirrorSourceConnector"}
@@ -44,7 +52,7 @@ class Herder:
     def topics(self, name: str) -> Request[list[str]]:
         return answered([])
 
-    def gathered(self, connector: str | None, step: int) -> Request[Any]:
+    def gathered(self, connector: str | None, step: int, seconds: int) -> Request[Any]:
         return refused(ConnectError("There is no history."))
 
     def measurements(self, name: str, *, of_all: bool = True) -> Request[dict[str, Any]]:
@@ -95,4 +103,4 @@ def test_the_page_says_why_there_are_none(client: FlaskClient, herder: Herder) -
 
 def test_the_lag_of_a_task_is_what_is_left_of_its_source(client: FlaskClient) -> None:
     page = client.get("/ui/connectors/c").text
-    assert '<td class="number">4,321</td>' in page
+    assert '<td class="number" data-label="Lag">4,321</td>' in page

@@ -26,7 +26,7 @@ class Herder:
 
     connectors = offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = (
         histories
-    ) = versions = None
+    ) = versions = timelines = None
 
     def troubles(self) -> list[Trouble]:
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +12,7 @@ import click
 
 from worker.cli.connectors.outcome import starts_of, told_outcomes, wait_options
 from worker.cli.options import client_of, refusals_shown, url_option
-from worker.cli.output import Output, output_option, print_document
+from worker.cli.output import Output, counted, output_option, print_document
 
 if TYPE_CHECKING:
     from rest.client import RestClient
@@ -74,8 +74,9 @@ def apply(folder: Path, prune: bool, dry_run: bool, wait: bool, timeout: float, 
     if dry_run:
         raise SystemExit(_CHANGES if changing else 0)
     before = {item.name: starts_of(client, item.name) for item in changing} if wait else {}
-    refused = [item.name for item in changing if not _done(client, item)]
+    refused = {item.name: why for item in counted(changing, "Changing") if (why := _refusal(client, item))}
     if refused:
+        click.echo("\n".join(refused.values()), err=True)
         raise click.ClickException(f"{len(refused)} of {len(changing)} changes were refused: {', '.join(refused)}")
     if output is Output.TABLE and changing:
         click.echo(f"{len(changing)} {'connector' if len(changing) == 1 else 'connectors'} changed.")
@@ -95,15 +96,16 @@ def _existing(client: RestClient) -> dict[str, Existing]:
     }
 
 
-def _validated(client: RestClient, planned: Iterable[Planned]) -> dict[str, set[str]]:
+def _validated(client: RestClient, planned: Sequence[Planned]) -> dict[str, set[str]]:
     """Validate the configurations to write and return their secret keys; any mistake ends the command."""
     from worker.cli.apply.plan import Action  # noqa: PLC0415 - see above
     from worker.cli.mistakes import Mistake, mistakes_of, mistakes_text, warnings_of  # noqa: PLC0415
 
     secret_keys: dict[str, set[str]] = {}
     wrong: list[str] = []
-    for item in planned:
-        if item.desired is None or item.action is Action.NONE:
+    warnings: list[str] = []
+    for item in counted([each for each in planned if each.action is not Action.NONE], "Validating"):
+        if item.desired is None:
             continue
         try:
             infos = _infos(client, item.desired.config)
@@ -112,10 +114,11 @@ def _validated(client: RestClient, planned: Iterable[Planned]) -> dict[str, set[
         else:
             mistakes = mistakes_of(infos)
             secret_keys[item.name] = _passwords(infos)
-            for warning in warnings_of(infos):
-                click.echo(f"{item.desired.file} ({item.name}): {warning}", err=True)
+            warnings += [f"{item.desired.file} ({item.name}): {warning}" for warning in warnings_of(infos)]
         if mistakes:
             wrong.append(f"{item.desired.file} ({item.name}):\n{mistakes_text(mistakes)}")
+    for warning in warnings:
+        click.echo(warning, err=True)
     if wrong:
         count = f"{len(wrong)} {'file has' if len(wrong) == 1 else 'files have'} mistakes; nothing was changed."
         click.echo("\n".join([*wrong, f"Error: {count}"]), err=True)
@@ -144,17 +147,16 @@ def _passwords(infos: Mapping[str, Any]) -> set[str]:
     return {definition["name"] for definition in definitions if definition and definition["type"] == "PASSWORD"}
 
 
-def _done(client: RestClient, item: Planned) -> bool:
-    """Carry out the plan for one connector. A refusal is shown, and the other connectors are still changed."""
+def _refusal(client: RestClient, item: Planned) -> str | None:
+    """Carry out the plan for one connector; return why it was refused, if it was."""
     from rest.client import RestError  # noqa: PLC0415 - see above
 
     try:
         for step in _steps(client, item):
             _once_balanced(step)
     except RestError as error:
-        click.echo(f"{item.action.value if item.changes else 'state'} {item.name} was refused: {error}", err=True)
-        return False
-    return True
+        return f"{item.action.value if item.changes else 'state'} {item.name} was refused: {error}"
+    return None
 
 
 def _steps(client: RestClient, item: Planned) -> list[Callable[[], object]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import click
 
 from worker.cli.connectors.configuration import edit, history, restore, set_keys, topics
 from worker.cli.connectors.outcome import starts_of, told_outcomes, wait_options
+from worker.cli.connectors.refused_configs import mistakes_told, told_warnings
 from worker.cli.groups import CommandGroup
 from worker.cli.options import (
     TROUBLED,
@@ -23,11 +24,8 @@ from worker.cli.options import (
     troubles_of,
     url_option,
 )
-from worker.cli.output import Output, columns, output_option, print_document, state
+from worker.cli.output import Long, Output, columns, output_option, print_document, state
 from worker.cli.status_summary import Failure, failures, hanging, losses, notices, summed, waiting
-
-if TYPE_CHECKING:
-    from rest.client import RestClient
 
 __all__ = ["connectors"]
 
@@ -102,23 +100,26 @@ def create(files: tuple[Path, ...], wait: bool, timeout: float, url: str) -> Non
     from worker.config.connector_files import read_connector  # noqa: PLC0415
 
     client = client_of(url)
-    try:
-        given = {connector.name: connector for connector in map(read_connector, files)}
-    except ConnectError as error:
-        raise click.ClickException(str(error)) from error
+    names: dict[str, str] = {}
 
-    def make(name: str) -> str:
-        connector = given[name]
+    def make(file: str) -> str:
+        try:
+            connector = read_connector(Path(file))
+        except ConnectError as error:
+            raise click.ClickException(str(error)) from error
+        names[file] = name = connector.name
         body: dict[str, Any] = {"name": name, "config": dict(connector.config)}
         if connector.target is not None:
             body["initial_state"] = {"STARTED": "RUNNING"}.get(connector.target.value, connector.target.value)
-        with refusals_shown(client):
+        with refusals_shown(client), mistakes_told(client, connector.config):
             client.post("/connectors", body)
-        for warning in _warnings(client, connector.config):
-            click.echo(warning, err=True)
+        told_warnings(client, connector.config)
         return f"Created {name}." if wait else f"Created {name}. Its state: sluice connectors show {name}"
 
-    for_each(given, make, lambda done: told_outcomes(client, done, timeout) if wait else 0)
+    def outcomes(done: list[str]) -> int:
+        return told_outcomes(client, [names[file] for file in done], timeout) if wait else 0
+
+    for_each(map(str, files), make, outcomes)
 
 
 @connectors.command()
@@ -244,19 +245,6 @@ def logs(name: str, follow: bool, lines: int, url: str) -> None:
         ConnectorLogs(client, name).print(lines, follow=follow)
 
 
-def _warnings(client: RestClient, config: Mapping[str, str | None]) -> list[str]:
-    """Return what is suspicious about the configuration of a connector that was created."""
-    from rest.client import RestError  # noqa: PLC0415 - it imports the client
-    from rest.http.paths import escaped  # noqa: PLC0415
-    from worker.cli.mistakes import warnings_of  # noqa: PLC0415
-
-    path = f"/connector-plugins/{escaped(config.get('connector.class') or '')}/config/validate"
-    try:
-        return warnings_of(client.put(path, config))
-    except RestError:
-        return []  # it is created all the same
-
-
 def _change(names: Iterable[str], url: str, change: str, done: str) -> None:
     client = client_of(url)
 
@@ -272,7 +260,7 @@ def _table(statuses: list[dict[str, Any]]) -> str:
     if not statuses:
         return "There are no connectors. Create one: sluice connectors create FILE"
     rows = [_row(status) for status in statuses]
-    return columns(("NAME", "TYPE", "STATE", "TASKS", "WORKER", "CAUSE"), rows, cut=True)
+    return columns(("NAME", "TYPE", "STATE", "TASKS", "WORKER", "CAUSE"), rows, long=Long.CUT)
 
 
 def _row(status: dict[str, Any]) -> tuple[object, ...]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from worker.cli.connectors.outcome import told_outcomes, wait_options
+from worker.cli.connectors.refused_configs import mistakes_told, told_warnings
 from worker.cli.options import client_of, name_argument, refusals_shown, url_option
-from worker.cli.output import Output, columns, output_option, print_document
+from worker.cli.output import Long, Output, columns, output_option, print_document
 
 if TYPE_CHECKING:
     from rest.client import RestClient
@@ -92,15 +93,17 @@ def _changed(client: RestClient, name: str, changes: Mapping[str, str | None], *
     from worker.cli.connectors.outcome import starts_of  # noqa: PLC0415 - as above
 
     before = {name: starts_of(client, name)} if wait else {}
-    with refusals_shown(client, name):
+    with refusals_shown(client, name), mistakes_told(client, changes, name):
         present = client.get(client.connector_path(name, "config"))
         client.patch(client.connector_path(name, "config"), changes)
         # As the worker shows it: a secret is hidden from those who may not see it.
         shown = client.get(client.connector_path(name, "config"))
     rows = [(key, present.get(key), shown.get(key)) for key in changes]
     click.echo(columns(("KEY", "BEFORE", "AFTER"), rows))
+    told_warnings(client, changes, name)
     if wait:
-        raise SystemExit(told_outcomes(client, [name], timeout, before))
+        is_as_it_was = shown == present and all(shown.get(key) == value for key, value in changes.items())
+        raise SystemExit(told_outcomes(client, [name], timeout, {} if is_as_it_was else before))
 
 
 @click.command()
@@ -116,7 +119,7 @@ def history(name: str, url: str, output: Output) -> None:
     with refusals_shown(client, name):
         found = client.get(client.connector_path(name, "config", "history"))
     rows = [_version_row(version) for version in found["versions"]]
-    print_document(found, output, lambda: columns(("VERSION", "AT", "BY", "CHANGES"), rows, cut=True))
+    print_document(found, output, lambda: columns(("VERSION", "AT", "BY", "CHANGES"), rows, long=Long.CUT))
 
 
 def _version_row(version: Mapping[str, Any]) -> tuple[object, ...]:
@@ -144,15 +147,29 @@ def restore(name: str, version: int, wait: bool, timeout: float, url: str) -> No
       sluice connectors history orders
       sluice connectors restore orders 3
     """
-    from worker.cli.connectors.outcome import starts_of  # noqa: PLC0415 - as above
+    from connect.config.password import HIDDEN  # noqa: PLC0415 - as above
+    from worker.cli.connectors.outcome import starts_of  # noqa: PLC0415
 
     client = client_of(url)
-    before = {name: starts_of(client, name)} if wait else {}
+    before, present = (starts_of(client, name), _shown_config(client, name)) if wait else ({}, {})
     with refusals_shown(client, name):
         client.post(client.connector_path(name, "config", "history", str(version), "restore"))
     click.echo(f"{name} has the configuration of version {version}.")
     if wait:
-        raise SystemExit(told_outcomes(client, [name], timeout, before))
+        # A secret may have changed behind what hides it.
+        is_seen = not any(HIDDEN in value for value in present.values())
+        is_as_it_was = is_seen and present == _shown_config(client, name)
+        raise SystemExit(told_outcomes(client, [name], timeout, {} if is_as_it_was else {name: before}))
+
+
+def _shown_config(client: RestClient, name: str) -> dict[str, str]:
+    """Return a configuration as the worker shows it; empty if there is none."""
+    from rest.client import RestError  # noqa: PLC0415 - as above
+
+    try:
+        return dict(client.get(client.connector_path(name, "config")))
+    except RestError:
+        return {}
 
 
 @click.command()

@@ -57,6 +57,7 @@ def findings_text(findings: Iterable[Finding]) -> str:
     for finding in findings:
         lines.append(f"{_mark(finding.level)}  {finding.area}: {finding.told}")
         lines += [f"      -> {line}" for line in (finding.repair or "").splitlines()]
+        lines += ["      -> or this command again, with --repair"] if finding.mend is not None else []
     return "\n".join(lines)
 
 

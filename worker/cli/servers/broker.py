@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
-from connect.errors import ConnectError
 from worker.cli.groups import CommandGroup
-from worker.cli.output import print_progress
+from worker.cli.servers.lifecycle import add_stop_and_status, folder_option, started
 from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
 from worker.embedded.broker.settings import DEFAULT_HEAP
 
 __all__ = ["broker"]
-
-NOT_RUNNING = 3
-"""The exit status of ``status`` when no broker runs, by the convention of service scripts."""
-
-_folder = click.option(
-    "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for its data and log. [default: broker below SLUICE_HOME]",
-)
 
 
 @click.group(cls=CommandGroup)
@@ -31,54 +20,14 @@ def broker() -> None:
 
 
 @broker.command()
-@_folder
+@folder_option("broker")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port for clients. [default: 9092, or any if taken]")
 @click.option("--heap", default=DEFAULT_HEAP, show_default=True, help="The maximum heap, as in Java's -Xmx.")
 @click.option("properties", "--property", multiple=True, metavar="KEY=VALUE", help="A server property.")
-def start(folder: Path | None, port: int | None, heap: str, properties: tuple[str, ...]) -> None:
+def start(folder: Path, port: int | None, heap: str, properties: tuple[str, ...]) -> None:
     """Start the broker if it is not running, and leave it running."""
     extra = dict(_property(text) for text in properties)
-    print_progress()
-    try:
-        info = EmbeddedBroker(_config(folder, port, heap, extra)).start()
-    except ConnectError as error:
-        raise click.ClickException(str(error)) from error
-    click.echo(_describe(info))
-
-
-@broker.command()
-@_folder
-@click.option("--timeout", default=30.0, show_default=True, help="Seconds before it is killed.")
-def stop(folder: Path | None, timeout: float) -> None:
-    """Stop the broker; its data is kept."""
-    config = _config(folder)
-    try:
-        stopped = EmbeddedBroker(config).stop(timeout)
-    except ConnectError as error:
-        raise click.ClickException(str(error)) from error
-    click.echo("Stopped." if stopped else f"No broker is running in {config.folder}.")
-
-
-@broker.command()
-@_folder
-def status(folder: Path | None) -> None:
-    """Show whether the broker is running: exit status 0 if it is, 3 if not."""
-    config = _config(folder)
-    info = EmbeddedBroker(config).status()
-    if info is None:
-        click.echo(f"No broker is running in {config.folder}.")
-        sys.exit(NOT_RUNNING)
-    click.echo(_describe(info))
-
-
-def _config(
-    folder: Path | None,
-    port: int | None = None,
-    heap: str = DEFAULT_HEAP,
-    properties: dict[str, str] | None = None,
-) -> BrokerConfig:
-    config = BrokerConfig(port=port, heap=heap, properties=properties or {})
-    return config if folder is None else BrokerConfig(folder, port, heap, config.properties)
+    click.echo(_describe(started(lambda: EmbeddedBroker(BrokerConfig(folder, port, heap, extra)).start())))
 
 
 def _property(text: str) -> tuple[str, str]:
@@ -99,3 +48,6 @@ def _describe(info: BrokerInfo) -> str:
             *([f"  leases             {info.leases}"] if info.leases else ()),
         )
     )
+
+
+add_stop_and_status(broker, "broker", "data is", lambda folder: EmbeddedBroker(BrokerConfig(folder)), _describe)

@@ -198,6 +198,11 @@ class Connectors:
             raise ForbiddenError("Topic tracking is disabled.")
         return self._statuses.topics(name)
 
+    def used_topics(self) -> dict[str, list[str]]:
+        """Return the topics that each connector uses; none if that is not tracked."""
+        names = self._configs.connectors() if self._tracking.enabled else ()
+        return {name: self._statuses.topics(name) for name in names}
+
     def reset_topics(self, name: str) -> None:
         """Forget the topics that a connector uses."""
         if not self._tracking.enabled:

@@ -56,6 +56,7 @@ class ConnectorRequests:
         self.loads = requests.from_steps(connectors.loads)
         self.task_configs = requests.from_answer(connectors.task_configs)
         self.topics = requests.from_answer(connectors.topics)
+        self.used_topics = requests.from_answer(connectors.used_topics)
         self.reset_topics = requests.from_answer(connectors.reset_topics)
 
     @asked

@@ -118,6 +118,7 @@ def check_validated(*reports: messages.Validated) -> None:
             "also find the above list of errors at the endpoint "
             "`/connector-plugins/{connectorType}/config/validate`" + "".join(f"\n{warning}" for warning in warnings),
             reports[0].infos,
+            warnings,
         )
 
 

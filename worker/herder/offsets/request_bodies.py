@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from connect.errors import DataError
+from connect.internals.delivery.stored_offsets import check_offset
 from worker.errors import BadRequestError
 from worker.messages.messages import OffsetPairs
 
@@ -52,8 +54,17 @@ def source_offsets(given: Sequence[Mapping[str, Any]]) -> OffsetPairs:
             raise BadRequestError("The partition for a source connector offset must be an object with its members")
         if offset is not None and not isinstance(offset, dict):
             raise BadRequestError("The offset for a source connector should either be null or an object")
+        _check_storable(partition, offset or {})
         pairs = [pair for pair in pairs if pair[0] != partition] + [(partition, offset)]
     return pairs
+
+
+def _check_storable(*parts: Mapping[str, Any]) -> None:
+    for part in parts:
+        try:
+            check_offset(part)
+        except DataError as error:
+            raise BadRequestError(str(error)) from error
 
 
 def sink_offsets(given: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, int | None]]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from connect.offset_set import OffsetSet
 from worker.config.connector import SinkConnectorConfig
 from worker.metrics.snapshot import PUT
 from worker.runtime.assembly import Assembly
+from worker.runtime.beginnings import FirstLook
 from worker.runtime.bulk.bad_records import BadRecords
 from worker.runtime.bulk.loads import Loads
 from worker.runtime.bulk.partitions import MADE_AGAIN, MadeAgainError, Partitions
@@ -128,6 +129,7 @@ class BulkLoop:
         self._found: dict[TopicPartition, int] = {}
         """The target's offsets at the start, for partitions that have not been seen yet."""
         self._drain_ends: dict[TopicPartition, int] | None = None
+        self._first_look = FirstLook()
 
     def run(self) -> None:
         """Load ranges until the worker sends a stop."""
@@ -235,8 +237,21 @@ class BulkLoop:
                 f"There is no offset for {unknown[0]} and consumer.override.auto.offset.reset is none: set the "
                 "connector's offsets, or choose earliest or latest."
             )
-        first = self._partitions.beginnings(unknown) if self._offset_reset == "earliest" else ends
+        self._first_look.note(self._partitions.all())
+        first = self._first_offsets(unknown, ends)
         self._positions |= {tp: first[tp] if offset is None else offset for tp, offset in committed.items()}
+
+    def _first_offsets(
+        self, unknown: Collection[TopicPartition], ends: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Return where partitions without an offset begin; the group has to know an end before the first record."""
+        is_latest = self._offset_reset == "latest"
+        at_end = {tp: ends[tp] for tp in unknown if is_latest and not self._first_look.is_new(tp)}
+        found = self._partitions.beginnings(tp for tp in unknown if tp not in at_end) | at_end
+        if is_latest and found:
+            self._uncommitted |= found
+            self._commit()
+        return found
 
     def _next_load(self, ends: Mapping[TopicPartition, int]) -> Plan | None:
         """Return the load that is due, whose records all exist."""

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 from connect.data import TopicPartition
 from connect.errors import ConnectError
 from worker.kafka.topics.admin import topic_ids
+from worker.runtime.beginnings import BEGINNING, END
 from worker.runtime.sink.topic_choice import TopicChoice
 from worker.runtime.sink.topic_ids import is_of_former, marked
 
@@ -26,8 +27,6 @@ __all__ = ["MADE_AGAIN", "MadeAgainError", "Partitions"]
 logger = logging.getLogger(__name__)
 _TIMEOUT_SECONDS: Final = 30.0
 _REFRESH_SECONDS: Final = 10.0
-_END: Final = -1
-_BEGINNING: Final = -2
 MADE_AGAIN: Final = (
     "{} was deleted and made again, or its brokers have lost records: its offsets do not mean what they did. Give the "
     "connector another name to load it from its beginning, or set its offsets."
@@ -88,11 +87,11 @@ class Partitions:
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the end offset of each, by the connector's isolation level."""
-        return self._offsets(dict.fromkeys(partitions, _END))
+        return self._offsets(dict.fromkeys(partitions, END))
 
     def beginnings(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the first existing offset of each."""
-        return self._offsets(dict.fromkeys(partitions, _BEGINNING))
+        return self._offsets(dict.fromkeys(partitions, BEGINNING))
 
     def at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """Return the offset of the first record of each from a time (ms since 1970) on; ``None`` where there is

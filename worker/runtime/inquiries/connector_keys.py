@@ -5,11 +5,23 @@ What Kafka Connect does not refuse about the keys of a configuration is warned o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from connect.config import HIGH, MEDIUM, Config, ConfigKey, ConfigType, Recommender, Visibility, Width, embed
+from connect.config import (
+    HIGH,
+    MEDIUM,
+    Config,
+    ConfigKey,
+    ConfigType,
+    InvalidConfigError,
+    Recommender,
+    Visibility,
+    Width,
+    embed,
+)
+from connect.config.errors import keys_of
 from connect.connector import Connector
 from connect.errors import ConfigError, ConnectError, PluginError
 from connect.internals.chain.converters import converter_props
@@ -23,7 +35,7 @@ from connect.internals.chain.specs import (
 from connect.internals.plugins import PluginEntry, PluginKind
 from connect.source import SourceConnector
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
-from worker.config.unknown_keys import KeyOwner, suggest_known_keys, tell_of_unowned_keys
+from worker.config.unknown_keys import KeyOwner, key_of, suggest_known_keys, tell_of_unowned_keys, tell_of_unused_keys
 from worker.config.validators import CONNECTOR_VERSION, version_range
 from worker.runtime.assembly import Assembly
 
@@ -247,6 +259,13 @@ _CHOICE: Final = (
     ),
 )
 
+_QUEUE: Final = "errors.deadletterqueue.topic.name"
+_TOLERANCE: Final = "errors.tolerance"
+_NO_TOLERANCE: Final = (
+    f"The key {_QUEUE} is set, but {_TOLERANCE} is none, so that the first bad record fails the task. Set "
+    f"{_TOLERANCE}=all to have bad records skipped into that topic."
+)
+
 
 def key_warnings(assembly: Assembly) -> Iterator[str]:
     """Yield warnings about unknown keys, and those of the transformations, predicates and converters.
@@ -257,10 +276,36 @@ def key_warnings(assembly: Assembly) -> Iterator[str]:
     old = {key for owner in owners for key in owner.old}
     yield from suggest_known_keys([key for key in assembly.props if key not in old], known)
     yield from tell_of_unowned_keys(assembly.props, known, owners)
+    yield from _about_unused(assembly, known, owners)
+    if (assembly.props.get(_QUEUE) or "").strip() and (assembly.props.get(_TOLERANCE) or "none").strip() == "none":
+        yield _NO_TOLERANCE
     for owner in owners:
         yield from _about_the_worker(assembly, owner)
     for plugin in plugins_of(assembly):
         yield from (f"{plugin.prefix.removesuffix('.')}: {warning}" for warning in _warnings_of(plugin))
+
+
+def _about_unused(assembly: Assembly, known: set[str], owners: Collection[KeyOwner]) -> Iterator[str]:
+    """Yield warnings about keys that nobody takes, except those of which the connector's configuration itself tells."""
+    own = assembly.connector_class.config_class
+    if own.passed_keys is None:
+        return
+    passed = (*own.passed_keys, *own.old_keys)
+    if assembly.engine_class is not None:
+        passed = (*passed, *(engine_config_of(assembly).passed_keys or ("spark.",)))
+    told = _told(assembly)
+    given = {key: value for key, value in assembly.props.items() if key not in told}
+    yield from tell_of_unused_keys(given, known, owners, passed, assembly.props["connector.class"])
+
+
+def _told(assembly: Assembly) -> set[str]:
+    """Return the keys that the warnings or the errors of the connector's configuration concern."""
+    try:
+        warnings = list(assembly.connector_config.warnings())
+    except ConfigError as error:
+        several = error.errors if isinstance(error, InvalidConfigError) else [error]
+        return {key for each in several for key in keys_of(each)}
+    return {key for warning in warnings if (key := key_of(warning, assembly.props))}
 
 
 def _about_the_worker(assembly: Assembly, owner: KeyOwner) -> Iterator[str]:

@@ -14,6 +14,7 @@ from worker.errors import BadRequestError
 from worker.kafka.clients import roles
 from worker.messages import messages
 from worker.runtime.assembly import Assembly
+from worker.runtime.inquiries.choices import find_choices
 from worker.runtime.inquiries.connector_keys import framework_of
 from worker.runtime.inquiries.dead_letter_repair import read_dead_letter, repair_dead_letter
 from worker.runtime.inquiries.dead_letters import answer_of_dead_letters
@@ -43,6 +44,8 @@ def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> mess
     match inquiry:
         case messages.ValidateConfig():
             return validate(inquiry, redaction)
+        case messages.FindChoices():
+            return find_choices(inquiry, redaction)
         case messages.DescribePlugin():
             return _describe(inquiry, redaction)
         case messages.PreviewConnector():
@@ -74,7 +77,7 @@ def _describe(inquiry: messages.DescribePlugin, redaction: Redaction) -> message
     kind = PluginKind(inquiry.kind)
     entry = assembly.plugins.find(kind, inquiry.name, inquiry.version)
     if entry.java is not None:
-        return messages.PluginDescribed(describe_java(assembly, entry))
+        return messages.PluginDescribed(describe_java(assembly, entry, inquiry.version))
     plugin = load_class(entry)
     keys: tuple[ConfigKey, ...] = plugin.config_class.definitions() if hasattr(plugin, "config_class") else ()
     if kind is PluginKind.CONNECTOR:

@@ -33,6 +33,7 @@ from worker.kafka.clients import roles
 from worker.kafka.topics.creation import refused_topic_creation
 from worker.messages import messages
 from worker.runtime.assembly import Assembly
+from worker.runtime.inquiries.choices import choices_in
 from worker.runtime.inquiries.connector_keys import (
     chain_groups,
     chain_keys,
@@ -79,7 +80,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
             *_internal_topic_errors(assembly),
             *_reference_errors(assembly, given),
         ]
-        return validate_java(command, assembly, errors)
+        return replace(validate_java(command, assembly, errors), choices=choices_in(assembly))
     return _validate(command, assembly, given, redaction)
 
 
@@ -141,7 +142,8 @@ def _validate(
         ],
     }
     warnings = [redaction.redacted(warning) for warning in (*key_warnings(assembly), *_warnings(assembly))]
-    return messages.Validated(infos, "source" if assembly.is_source else "sink", warnings, connection)
+    kind = "source" if assembly.is_source else "sink"
+    return messages.Validated(infos, kind, warnings, connection, choices_in(assembly))
 
 
 def _checked_system(assembly: Assembly, pairs: Pairs, redaction: Redaction) -> dict[str, Any]:

@@ -6,12 +6,14 @@ are looked for once, and the configuration.
 
 from __future__ import annotations
 
+import re
 import shlex
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Final
 
-from connect.errors import ConnectError
 from connect.internals.plugins import PluginRegistry
 from worker.config.file_access import WORKER_FILE
 from worker.config.worker import WORKER_ID, WorkerConfig
@@ -32,9 +34,9 @@ class ConnectRuntime:
     def __init__(self, jvm: Jvm, props: Mapping[str, str], worker_id: str) -> None:
         self.jvm = jvm
         self._worker_id = worker_id
-        connect = jvm.java.org.apache.kafka.connect
-        given = jvm.to_java(dict(props))
         with failures(jvm):
+            connect = jvm.java.org.apache.kafka.connect
+            given = jvm.to_java(dict(props))
             self.plugins = connect.runtime.isolation.Plugins(given)
             _load_by(self.plugins.delegatingLoader(), jvm)
             runtime = connect.runtime
@@ -51,9 +53,9 @@ class ConnectRuntime:
 
     def worker(self, unit: str, store: Any) -> JavaWorker:
         """Return the ``Worker`` for one unit, started, with a store of its offsets."""
-        java = self.jvm.java.org.apache.kafka
-        runtime = java.connect.runtime
         with failures(self.jvm):
+            java = self.jvm.java.org.apache.kafka
+            runtime = java.connect.runtime
             worker = runtime.Worker(
                 f"{self._worker_id}/{unit}",
                 java.common.utils.Time.SYSTEM,
@@ -65,7 +67,7 @@ class ConnectRuntime:
             # It is never started: the worker asks it for its store of statuses, and inquiries have it validate.
             herder = runtime.standalone.StandaloneHerder(worker, self.config.kafkaClusterId(), self._policy)
             worker.start()
-        return JavaWorker(self.jvm, worker, herder)
+            return JavaWorker(self.jvm, worker, herder)
 
 
 def _load_by(loader: Any, jvm: Jvm) -> None:
@@ -105,33 +107,60 @@ class JavaWorker:
             return self.runtime.SourceConnectorConfig(plugins, given, self.worker.isTopicCreationEnabled())
         return self.runtime.SinkConnectorConfig(plugins, given)
 
+    def turn(self, task: Any, *, paused: bool) -> None:
+        """Have a task pause after its current call, or go on; its listener hears of it, and the log does not."""
+        with failures(self.jvm):
+            found = self._tasks.get(task)
+            if found is not None:
+                found.transitionTo(self.paused if paused else self.started)
+
+    @cached_property
+    def started(self) -> Any:
+        """The state of what is to run."""
+        return self.runtime.TargetState.STARTED
+
+    @cached_property
+    def paused(self) -> Any:
+        """The state of what is to pause."""
+        return self.runtime.TargetState.PAUSED
+
     def topics(self, connector: str) -> list[str]:
-        """Return the topics that the tasks of this worker have used."""
-        found = self.herder.statusBackingStore().getAllTopics(connector)
-        return sorted(str(topic.topic()) for topic in found)
+        """Return the topics that the tasks of this worker have used since the last call.
+
+        Java notes a topic that its store does not have, so that it is noted anew when it is used again.
+        """
+        found = self._statuses.getAllTopics(connector)
+        topics = sorted(str(topic.topic()) for topic in found) if found.size() else []
+        for topic in topics:
+            self._statuses.deleteTopic(connector, topic)
+        return topics
 
     def close(self) -> None:
         """Stop it, with what runs in it."""
         self.worker.stop()
-        self.herder.statusBackingStore().stop()
+        self._statuses.stop()
+
+    @cached_property
+    def _statuses(self) -> Any:
+        return self.herder.statusBackingStore()
+
+    @cached_property
+    def _tasks(self) -> Any:
+        tasks = self.worker.getClass().getDeclaredField("tasks")
+        tasks.setAccessible(True)
+        return tasks.get(self.worker)
 
 
-class failures:  # noqa: N801 - it is used as a statement
-    """Turns the exceptions of Java within a ``with`` block into a :class:`~worker.errors.JavaError`."""
+@contextmanager
+def failures(jvm: Jvm) -> Iterator[None]:
+    """Turn the exceptions of Java within a ``with`` block into a :class:`~worker.errors.JavaError`."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - an optional package
 
-    def __init__(self, jvm: Jvm) -> None:
-        self._jvm = jvm
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        from py4j.protocol import Py4JError, Py4JJavaError  # noqa: PLC0415 - an optional package
-
-        if isinstance(error, Py4JJavaError):
-            raise java_error(self._jvm, error.java_exception) from None
-        if isinstance(error, Py4JError):
-            raise ConnectError(f"The JVM of this process does not answer: {error}") from error
+    with jvm.calls():
+        try:
+            yield
+        except Py4JJavaError as error:
+            raise java_error(jvm, error.java_exception) from None
 
 
 def java_error(jvm: Jvm, thrown: Any) -> JavaError:
@@ -145,11 +174,14 @@ def java_error(jvm: Jvm, thrown: Any) -> JavaError:
         if not any(message in other for other in told):
             told.append(message.rstrip("."))
         cause = cause.getCause()
-    return JavaError(": ".join(told), jvm.trace(thrown))
+    return JavaError(_UNKNOWN.sub(_UNMADE, ": ".join(told)), jvm.trace(thrown))
 
 
 _OF_A_FUTURE: Final = "java.util.concurrent.ExecutionException"
 _MOST_CAUSES: Final = 5
+_UNKNOWN: Final = re.compile(r"(Failed to find any class that implements .*?), available .*", re.DOTALL)
+"""What Java says of a class that a jar lists and that cannot be loaded or made: others are refused before."""
+_UNMADE: Final = r"\1: it could not be loaded or made. The worker's log says why, at 'Failed to discover'"
 
 
 _LOCK: Final = threading.Lock()
@@ -168,6 +200,6 @@ def runtime_of_process(
         own = frozenset(worker.items())
         if own not in _OF_PROCESS:
             of_worker = shlex.split(WorkerConfig.parse(worker).java_plugins_jvm_options)
-            jvm, name = jvm_of_process([*of_worker, *options]), worker.get(WORKER_ID) or _ANONYMOUS
+            jvm, name = jvm_of_process(of_worker, options), worker.get(WORKER_ID) or _ANONYMOUS
             _OF_PROCESS[own] = ConnectRuntime(jvm, java_worker_props(worker, registry), name)
         return _OF_PROCESS[own]

@@ -19,7 +19,7 @@ from worker.unit import Unit
 __all__ = ["run_java_connector"]
 
 _STARTED: Final = "startup"
-_STOPPED: Final = "shutdown"
+_LOOK_SECONDS: Final = 0.2
 
 
 def run_java_connector(
@@ -27,6 +27,8 @@ def run_java_connector(
 ) -> None:
     """Run a connector until the worker sends a stop. Raises what the connector throws."""
     refuse_unsupported(assembly.worker_props, assembly.props, is_source=assembly.is_source)
+    control.watch.begin(assembly.hang_limits)
+    link.when_stopped = control.watch.stopping
     with JavaUnit(Unit(command.connector), assembly, control, link, redaction) as unit:
         _Connector(unit, command).run()
 
@@ -48,6 +50,7 @@ class _Connector:
             if control.stopping:
                 return
             control.send(messages.Started(unit.call(self._version)))
+            unit.calls.rests = True
             control.reconfiguring = True
             while not control.stopping:
                 if control.reconfiguring:
@@ -57,6 +60,9 @@ class _Connector:
                     unit.take(None)
         finally:
             unit.call(lambda: unit.java.worker.stopAndAwaitConnector(self._name))
+            # Java warns of one that has not stopped, and lets it go on. The worker kills a process that does not end.
+            while control.stopping and unit.calls.run_on():
+                unit.take(_LOOK_SECONDS)
 
     def _start(self) -> None:
         unit = self._unit
@@ -70,7 +76,7 @@ class _Connector:
             java.jvm.to_java(self._props),
             ConnectorContext(self._reconfigure, lambda error: unit.hear("failure", error)),
             connector_listener(lambda event, error: unit.hear(event, error) if event == "failure" else None),
-            java.runtime.TargetState.STARTED,
+            java.started,
             Outcome(started),
         )
 

@@ -11,6 +11,7 @@ from connect.errors import ConnectError
 from connect.internals.plugins import PluginEntry, PluginKind
 from connect.source import ConnectorTransactionBoundaries, ExactlyOnceSupport
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from worker.config.validators import CONNECTOR_VERSION
 from worker.messages import messages
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.exactly_once import exactly_once_faults
@@ -59,14 +60,20 @@ def validate_java(
 _ASKS_ITSELF: Final = "A connector of Java asks its system whenever it is validated, or not at all."
 
 
-def describe_java(assembly: Assembly, entry: PluginEntry) -> list[dict[str, Any]]:
-    """Return the config keys of a Java plugin; of connectors, those of Sluice's runtime too."""
+def describe_java(assembly: Assembly, entry: PluginEntry, version: str | None) -> list[dict[str, Any]]:
+    """Return the config keys of a Java plugin in a range of versions; of connectors, those of Sluice's runtime too."""
     with _java(assembly) as java:
-        keys: list[dict[str, Any]] = java.jvm.to_python(java.herder.connectorPluginConfig(entry.class_name))
+        found = java.herder.connectorPluginConfig(entry.class_name, _range(java, version))
+        keys: list[dict[str, Any]] = java.jvm.to_python(found)
     if entry.kind is PluginKind.CONNECTOR:
         framework = SourceConnectorConfig if entry.type == "source" else SinkConnectorConfig
         keys += [dict(key_info(key)) for key in framework.definitions() if key.name in sluice_only_keys()]
     return keys
+
+
+def _range(java: JavaWorker, version: str | None) -> Any:
+    """Return a range of versions as Java has it; any version is ``None`` there, too."""
+    return java.runtime.isolation.PluginUtils.connectorVersionRequirement(version)
 
 
 def accepts_source_offsets(assembly: Assembly, offsets: messages.OffsetPairs) -> bool:
@@ -141,7 +148,8 @@ def _faults(java: JavaWorker, assembly: Assembly, props: Mapping[str, str]) -> I
         return
 
     def ask(method: str) -> Any:
-        connector = java.worker.getPlugins().newConnector(props["connector.class"])
+        versions = _range(java, props.get(CONNECTOR_VERSION))
+        connector = java.worker.getPlugins().newConnector(props["connector.class"], versions)
         try:
             with failures(java.jvm):
                 answer = getattr(connector, method)(java.jvm.to_java(dict(props)))

@@ -40,8 +40,9 @@ def java_worker_props(worker: Mapping[str, str], registry: PluginRegistry) -> di
     for role, kind in _ROLES:
         name = worker.get(role) or str(getattr(defaults, role.replace(".", "_")))
         props[role] = _java_class(registry, kind, role, name)
-    # Only classes that their jars list are plugins here, so nothing else is looked for.
-    return {**props, "plugin.discovery": "service_load", "offset.storage.file.filename": "/dev/null"}
+    # A JVM takes seconds to look at all classes, and does so only if a plugin is found in no other way.
+    discovery = "service_load" if registry.java_is_listed else "hybrid_warn"
+    return {**props, "plugin.discovery": discovery, "offset.storage.file.filename": "/dev/null"}
 
 
 def java_connector_props(props: Mapping[str, str], registry: PluginRegistry) -> dict[str, str]:
@@ -76,7 +77,8 @@ def refuse_unsupported(worker: Mapping[str, str], props: Mapping[str, str], *, i
 
 _DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
 _UNBOUND: Final = (
-    "The worker's {} does not bind Java plugins, so that none may run there. Run it on workers without this key"
+    "Java plugins do not obey the worker's {}, so that it runs none of them. Run the connector on workers without this "
+    "key, or, if Sluice has a connector of its own for this class, in Python: remove engine"
 )
 _NOT_IN_JAVA: Final = "A connector of Java cannot do this. Remove the key"
 _UNSUPPORTED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -84,8 +86,6 @@ _UNSUPPORTED: Final[Mapping[str, tuple[str, ...]]] = {
     "run.until": ("stopped",),
     "errors.tolerance.limit": ("-1",),
     "errors.tolerance.rate": ("-1",),
-    "task.hang.warning.ms": ("0",),
-    "task.hang.timeout.ms": ("0",),
 }
 """Keys with their values that change nothing."""
 

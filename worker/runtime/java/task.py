@@ -35,6 +35,8 @@ def run_java_task(
     """Run a task until the worker sends a stop. Raises what the task throws."""
     control = Control(link, watch, paused=command.paused)
     refuse_unsupported(assembly.worker_props, assembly.props, is_source=assembly.is_source)
+    watch.begin(assembly.hang_limits)
+    link.when_stopped = watch.stopping
     with JavaUnit(Unit(command.connector, command.task), assembly, control, link, redaction) as unit:
         _Task(unit, command).run()
 
@@ -50,9 +52,15 @@ class _Task:
         self._config = {key: value for key, value in resolved.items() if value is not None}
         java = unit.java
         self._id = java.jvm.java.org.apache.kafka.connect.util.ConnectorTaskId(self._name, self._number)
-        self._measurements = Measurements(java, self._name, self._number, unit.control)
+        both = {**self._props, **self._config}
+        self._measurements = Measurements(
+            java, self._name, self._number, unit.control, both, is_source=assembly.is_source
+        )
         self._topics = ActiveTopics(unit.control.send, enabled=assembly.worker.topic_tracking_enable)
         self._paused = unit.control.paused
+        self._has_paused = False
+        self._has_told_pause = False
+        unit.calls.probe = self._probe
         self._runs = False
         self._has_started = False
         self._has_ended = False
@@ -71,9 +79,11 @@ class _Task:
                 if control.paused is not self._paused:
                     self._paused = control.paused
                     unit.call(self._set_state)
+                    if self._paused and self._has_paused:
+                        self._hear_pause()
                 if self._has_started and time.monotonic() >= due:
-                    due = time.monotonic() + _LOOK_SECONDS
                     self._look()
+                    due = time.monotonic() + self._measurements.pause
                 if not control.stopping:
                     unit.take(max(0.0, due - time.monotonic()) if self._has_started else None)
         finally:
@@ -81,7 +91,7 @@ class _Task:
 
     def _start(self) -> bool:
         java, assembly = self._unit.java, self._unit.assembly
-        state = java.runtime.TargetState.PAUSED if self._paused else java.runtime.TargetState.STARTED
+        state = java.paused if self._paused else java.started
         listener = Listener(self._unit.hear)
         jvm = java.jvm
         given = (self._id, self._config_state(), jvm.to_java(self._props), jvm.to_java(self._config), listener, state)
@@ -102,7 +112,7 @@ class _Task:
         counts.put(self._name, self._number + 1)
         none, nobody = util.HashMap(), util.HashSet()
         states = util.HashMap()
-        states.put(self._name, java.runtime.TargetState.STARTED)
+        states.put(self._name, java.started)
         return jvm.java.org.apache.kafka.connect.storage.ClusterConfigState(
             1, None, counts, connectors, states, tasks, none, none, none, nobody, nobody
         )
@@ -119,22 +129,42 @@ class _Task:
             if event in _STARTED and not self._has_started:
                 self._has_started = True
                 self._control.send(messages.Started(self._version()))
+                self._unit.archive_classes()
             match event:
                 case "pause":
-                    self._control.send(messages.Paused())
+                    self._hear_pause()
                 case "resume":
-                    self._control.send(messages.Resumed())
+                    self._hear_resumption()
                 case _ if event == _ENDED:
                     self._has_ended = True
                     if not self._control.stopping:
                         raise ConnectError("The task has ended without having been asked to; see the log.")
 
     def _version(self) -> str:
-        return str(self._unit.java.worker.connectorVersion(self._name) or self._unit.assembly.connector_entry.version)
+        return str(self._unit.java.worker.taskVersion(self._id) or self._unit.assembly.connector_entry.version)
+
+    def _hear_pause(self) -> None:
+        self._has_paused = True
+        if not self._paused:
+            # It was only asked whether its last call has returned.
+            self._unit.java.turn(self._id, paused=False)
+        elif not self._has_told_pause:
+            self._has_told_pause = True
+            self._control.send(messages.Paused())
+
+    def _hear_resumption(self) -> None:
+        self._has_paused = False
+        if self._has_told_pause:
+            self._has_told_pause = False
+            self._control.send(messages.Resumed())
+
+    def _probe(self) -> None:
+        if not self._paused:
+            self._unit.java.turn(self._id, paused=True)
 
     def _set_state(self) -> None:
         java = self._unit.java
-        state = java.runtime.TargetState.PAUSED if self._paused else java.runtime.TargetState.STARTED
+        state = java.paused if self._paused else java.started
         java.worker.setTargetState(self._name, state, Outcome(lambda _error, _state: None))
 
     def _look(self) -> None:
@@ -143,6 +173,7 @@ class _Task:
             self._measurements.report()
             self._topics.see(self._unit.java.topics(self._name))
         except ConnectError as error:
+            self._measurements.pause = _LOOK_SECONDS
             logger.warning("The task cannot be measured: %s", error)
 
     def _stop(self) -> None:

@@ -17,7 +17,9 @@ an exactly-once task, in a transaction  the broker aborts it; the next task star
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,7 +32,9 @@ from worker.messages.messages import Report
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Control
 from worker.runtime.java.callbacks import OffsetStore
+from worker.runtime.java.calls import PluginCalls
 from worker.runtime.java.connect_runtime import failures, java_error, runtime_of_process
+from worker.runtime.java.jvm import when_jvm_ends
 from worker.runtime.java.passwords import password_values
 from worker.runtime.link import ErrorRaised, Link
 from worker.security.redaction import Redaction
@@ -63,14 +67,14 @@ class JavaUnit:
         self.has_failed = False
         runtime = runtime_of_process(assembly.worker_props, assembly.plugins)
         self._jvm = runtime.jvm
+        self.calls = PluginCalls(runtime.jvm, unit, control.watch, assembly.hang_limits)
         self._forget: Callable[[], None] = lambda: None
         self.java = runtime.worker(str(unit), OffsetStore(self._jvm, self.ask))
 
     def __enter__(self) -> JavaUnit:
         self.assembly.redaction.add(password_values(self.java, self.assembly))
-        if not self._link.shares:
-            # A process of its own fails with the reason; the units of a shared one start again elsewhere.
-            self._forget = self._jvm.when_dead(lambda reason: self._link.send(messages.Failed(reason)))
+        self._forget = when_jvm_ends(self._tell_end)
+        self._link.send(messages.RunsJvm(self._jvm.pid))
         self._jvm.log.join(self._unit, self._tell_line)
         self._link.follow_levels(self._jvm.set_level)
         return self
@@ -96,6 +100,8 @@ class JavaUnit:
 
     def hear(self, event: str, error: Any = None) -> None:
         """Take in an event of Java. A failure ends the unit."""
+        if event == "pause":
+            self.calls.returned()
         if event == "failure":
             self.has_failed = True
             self._link.inbox.put(ErrorRaised(self.failure(error)))
@@ -117,6 +123,10 @@ class JavaUnit:
         self.ask(messages.ConfirmOwnership, lambda _: confirmed.set())
         return confirmed.wait(_REQUEST_SECONDS)
 
+    def _tell_end(self, reason: str) -> None:
+        # A unit alone in its process fails with the reason; those of a shared one start again elsewhere.
+        self._link.send_of_process(messages.Failed(self._redaction.redacted(reason)))
+
     def _tell_line(self, record: messages.LogRecord) -> None:
         text = self._redaction.redacted(record.text)
         self._link.send(messages.LogRecord(record.logger, record.level, record.created, text))
@@ -128,12 +138,13 @@ class JavaUnit:
         future: Future[T] = self._calls.submit(act)
         future.add_done_callback(lambda _: self.control.wake())
         postponed: BaseException | None = None
-        while not future.done():
-            try:
-                self.take(None)
-            except (ConnectError, OSError) as error:
-                # The call has to end all the same: nothing else may be done in Java meanwhile.
-                postponed = postponed or error
+        with self.calls.calling():
+            while not future.done():
+                try:
+                    self.take(None)
+                except (ConnectError, OSError) as error:
+                    # The call has to end all the same: nothing else may be done in Java meanwhile.
+                    postponed = postponed or error
         with failures(self._jvm):
             result = future.result()
         if postponed is not None:
@@ -141,12 +152,30 @@ class JavaUnit:
         return result
 
     def take(self, seconds: float | None) -> None:
-        """Wait for a command, an event or an answer for at most this many seconds, and pass on answers."""
+        """Wait for a command, an event or an answer for at most this many seconds, and pass on answers.
+
+        Meanwhile it is looked whether a call of the plugin hangs; that ends the wait, too.
+        """
+        left = self.calls.next_look(stops=self.control.stopping) - time.monotonic()
+        least = left if seconds is None else min(left, seconds)
         try:
-            self.control.wait_for_command(seconds)
+            self.control.wait_for_command(None if math.isinf(least) else max(0.0, least))
             self.control.poll()
         finally:
             self._pass_on_answers()
+        if time.monotonic() >= self.calls.next_look(stops=self.control.stopping):
+            self._look_at_calls()
+
+    def archive_classes(self) -> None:
+        """Have JVMs that start later start faster, unless the process that does that would count as too much memory."""
+        if not self.assembly.worker.process_memory_max_bytes:
+            self._jvm.archive_classes()
+
+    def _look_at_calls(self) -> None:
+        try:
+            self.calls.look(stops=self.control.stopping)
+        except ConnectError as error:
+            logger.warning("It cannot be seen whether a call of the plugin hangs: %s", error)
 
     def _pass_on_answers(self) -> None:
         with self._lock:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as ClientPartition
 
 from connect.data import SinkBatch, TopicPartition
 from connect.errors import ConnectError, RetriableError
@@ -34,17 +35,21 @@ from worker.formatting import counted
 from worker.messages import messages
 from worker.metrics.snapshot import PUT
 from worker.runtime.assembly import Assembly
+from worker.runtime.beginnings import Beginnings
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
 from worker.runtime.sink.progress import (
+    DRAIN,
     EndOffsets,
     PartitionProgress,
     Pending,
     SinkProgress,
     first_offset,
     lag,
+    tell_of_deleted,
     with_offsets,
+    without,
 )
 from worker.runtime.sink.subscription import Subscription
 from worker.runtime.sink.topic_choice import TopicChoice
@@ -116,6 +121,7 @@ class SinkLoop:
         self._topic_ids = TopicIds(self._consumer, clients.sink_admin.client)
         context.look_up_ids = self._topic_ids.of
         self._offset_reset = clients.offset_reset
+        self._beginnings = Beginnings(self._consumer, self._offset_reset, self._subscription.present, control)
         self._stale: set[TopicPartition] = set()
         """Partitions of topics that were created again, until they continue where the new topic's records begin."""
         self._ends: EndOffsets | None = None
@@ -145,20 +151,22 @@ class SinkLoop:
         # Report before the first call, which may hang: the lag is unknown until a report.
         self._report()
         self._make_way()
+        self._beginnings.look()
         while not self._control.is_stopping():
             if self._control.paused:
                 self._pause()
                 continue
             if self._control.draining and self._is_drained() and self._drain():
                 return
+            # As a commit has asked: what is consumed next must not be from where the task was.
+            self._rewind()
             self._take(self._subscription.consume(self._batch_size, self._patience()))
             self._heed_missing()
             self._deliver()
             self._check_while_quiet()
             if self._stale:
                 self._begin_anew()
-            if self._context.rewinds:
-                self._rewind()
+            self._rewind()
             if self._context.commit_requested or time.monotonic() >= self._commit_due:
                 self._commit(closing=False)
             if self._metrics.due():
@@ -181,8 +189,7 @@ class SinkLoop:
 
     def _patience(self) -> float:
         due = self._retry_due if self._pending else self._put_due
-        # The client cannot be interrupted. So a task learns of a stop after at most as long as it has already been
-        # waiting.
+        # The client cannot be interrupted: a task learns of a stop after as long as it has already been waiting.
         now = time.monotonic()
         quiet = now - self._found_at
         longest = min(max(_LEAST_POLL, quiet), _MOST_POLL) if quiet < _QUIET else min(quiet / _QUIET, _QUIET_POLL)
@@ -192,7 +199,7 @@ class SinkLoop:
     def _take(self, found: Sequence[Message]) -> None:
         if not found:
             return
-        found = self._of_present_topics(found)
+        found = without(self._of_present_topics(found), self._context.rewinds)
         self._found_at = time.monotonic()
         self._quiet_check_due = self._found_at + _QUIET_CHECK
         if not found:
@@ -201,7 +208,7 @@ class SinkLoop:
         born = max(0, found[0].timestamp()[1]) / 1000
         for consumed in by_topic(found, self._only_topic, self._subscription.only_partition):
             if any(partition.entered is None for partition in self._progress.values()):
-                self._progress.enter(first_offsets(consumed))
+                tell_of_deleted(self._consumer, self._progress.enter(first_offsets(consumed)))
             self._active.see((consumed.topic,))
             self._metrics.count("sink-record-read-total", len(consumed))
             offsets = next_offsets(consumed)
@@ -217,23 +224,22 @@ class SinkLoop:
         each batch checked, since it must not write a record twice.
         """
         if self._topic_ids.due(after_pause=time.monotonic() - self._found_at >= _LEAST_POLL):
-            topics = {message.topic() for message in found}
-            self._renew(self._topic_ids.renewed(topics, self._context.assignment))
-        if not self._stale:
-            return found
-        return [m for m in found if TopicPartition(m.topic(), m.partition()) not in self._stale]
+            self._renew_if_former({message.topic() for message in found})
+        return without(found, self._stale)
 
     def _check_while_quiet(self) -> None:
-        """Look for a topic that was created again with as many records as were consumed: none of them will come."""
+        """Look for topics that were deleted, of which the client says nothing, or made anew with as many records."""
         now = time.monotonic()
         if self._pending or now < self._quiet_check_due:
             return
         self._quiet_check_due = now + _QUIET_CHECK_AGAIN
-        self._renew_if_former(self._topic_ids.doubtful(self._context.assignment))
+        doubtful = self._topic_ids.doubtful(self._context.assignment)
+        self._renew_if_former({partition.topic for partition in doubtful})
+        if doubtful or self._topic_ids.without_offsets(self._context.assignment):
+            self._subscription.look()
 
-    def _renew_if_former(self, doubtful: Collection[TopicPartition]) -> None:
-        if doubtful:
-            topics = {partition.topic for partition in doubtful}
+    def _renew_if_former(self, topics: Collection[str]) -> None:
+        if topics:
             self._renew(self._topic_ids.renewed(topics, self._context.assignment))
 
     def _renew(self, partitions: Collection[TopicPartition]) -> None:
@@ -264,9 +270,8 @@ class SinkLoop:
         if delivered := self._progress.delivered(renewed):
             self._make_durable(delivered)
         self._drop(renewed)
-        kept = self.assigned(renewed)
+        kept = self._open(renewed)
         self._progress.update({partition: PartitionProgress() for partition in renewed})
-        self._topic_ids.dropped(renewed)
         if kept:
             self._refuse_kept(kept)
         self._stale |= set(renewed)
@@ -302,7 +307,9 @@ class SinkLoop:
                 continue
             if self._subscription.seek(partition, offset):
                 self._progress[partition].rewind(offset)
+                self._beginnings.owe({partition: offset})
                 self._stale.discard(partition)
+        self._commit_offsets({})
 
     def _deliver(self) -> None:
         """Put the consumed records. While a batch waits to be put again, nothing is consumed."""
@@ -321,6 +328,8 @@ class SinkLoop:
             if pending.born:
                 self._timings.late(time.time() - pending.born)
             del self._pending[0]
+            # Before the next part of what was consumed: it may have records of the same partitions.
+            self._rewind()
 
     def _put(self, batch: SinkBatch) -> bool:
         self._put_due = None
@@ -366,6 +375,8 @@ class SinkLoop:
 
     def _rewind(self) -> None:
         """Rewind to the offsets that the task requested. A partition that was only just assigned is rewound later."""
+        if not self._context.rewinds:
+            return
         rewinds, self._context.rewinds = self._context.rewinds, {}
         known = {partition: offset for partition, offset in rewinds.items() if partition in self._progress}
         self._forget(known)
@@ -393,7 +404,7 @@ class SinkLoop:
         current = self._progress.delivered(partitions)
         # A task that has failed may have dropped what it held: that it has nothing left to flush proves nothing.
         if not current or self._has_failed_to_flush:
-            return not current
+            return not current and self._commit_offsets({})
         begun = time.monotonic()
         self._timings.count("offset-commit-seq-no")
         try:
@@ -412,7 +423,7 @@ class SinkLoop:
         except BaseException:
             self._has_failed_to_flush = True
             raise
-        checked = self._checked(durable_offsets(self._task, wanted), current)
+        checked = self._progress.committable(durable_offsets(self._task, wanted), current)
         kept = self._reports_are_kept()
         # The offsets of a new topic may be just those that the former one had.
         doubtful = self._progress if self._topic_ids.is_check_owed else checked
@@ -441,22 +452,8 @@ class SinkLoop:
             return False
         return True
 
-    def _checked(
-        self, wanted: Mapping[TopicPartition, int], current: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, int]:
-        checked: dict[TopicPartition, int] = {}
-        for partition, offset in wanted.items():
-            if partition not in current or offset > current[partition]:
-                logger.warning(
-                    "The sink wants to commit %s at %d, an offset that it was not given; this is ignored",
-                    partition,
-                    offset,
-                )
-            elif self._progress[partition].committed != offset:
-                checked[partition] = offset
-        return checked
-
-    def _commit_offsets(self, offsets: Mapping[TopicPartition, int]) -> bool:
+    def _commit_offsets(self, wanted: Mapping[TopicPartition, int]) -> bool:
+        offsets = {**self._beginnings.owed(), **wanted}
         if not offsets:
             return True
         try:
@@ -469,15 +466,26 @@ class SinkLoop:
             return False
         for partition, offset in offsets.items():
             self._progress[partition].committed = offset
+        self._beginnings.drop(offsets)
         return True
 
     # -- called by the subscription ---------------------------------------------------------------------------------
 
-    def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+    def assigned(self, partitions: Collection[TopicPartition]) -> list[ClientPartition]:
+        """Open partitions. Return where they begin: where the task wants to, else at the offset of the group."""
+        starts = dict(self._open(partitions))
+        answers, begun = self._beginnings.of(partitions, starts, self._topic_ids.offsets)
+        self._progress.expect({tp: at.offset for tp, at in answers.items() if at.offset >= 0 and tp not in starts})
+        for partition, offset in begun.items():
+            self._progress[partition].entered = offset
+        self._topic_ids.learn(begun)
+        self._commit_offsets({})
+        return self._topic_ids.assigned(partitions, starts | begun, answers)
+
+    def _open(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Open partitions. Return where the task wants to start in them."""
         self._progress.update({partition: PartitionProgress() for partition in partitions})
         self._context.assignment |= set(partitions)
-        self._topic_ids.assigned(partitions)
         with self._control.watch.call("open"):
             self._task.open(partitions)
         rewinds = self._context.rewinds
@@ -519,6 +527,7 @@ class SinkLoop:
         self._context.paused -= set(gone)
         self._topic_ids.dropped(gone)
         self._stale -= set(gone)
+        self._beginnings.drop(gone)
         for partition in gone:
             del self._progress[partition]
             self._context.rewinds.pop(partition, None)
@@ -545,7 +554,7 @@ class SinkLoop:
             self._ends = EndOffsets(self._consumer)
         if self._subscription.missing is not None or not self._subscription.settled() or self._pending:
             return False
-        self._renew_if_former(self._topic_ids.unchecked(self._context.assignment))
+        self._renew_if_former({tp.topic for tp in self._topic_ids.unchecked(self._context.assignment)})
         if self._stale:
             return False
         return self._ends.reached(self._context.assignment, self._progress.positions())
@@ -559,7 +568,7 @@ class SinkLoop:
         self._waits.over()
         if self._was_missing:
             self._was_missing = False
-            self._topic_ids.assigned(self._context.assignment)
+            self._topic_ids.doubt(self._context.assignment)
             self._quiet_check_due = 0.0
 
     def _drain(self) -> bool:
@@ -579,14 +588,13 @@ class SinkLoop:
             self._topic_ids.rest()
         assigned = self._context.assignment
         # Records that the task still holds, or that wait for its commit, count as lag.
-        resumptions, reached = self._progress.resumptions(), self._progress.positions()
-        positions = {**resumptions, **reached}
-        under_way = sum(max(0, at - resumptions.get(partition, at)) for partition, at in reached.items())
-        self._timings.size("sink-record-active-count", under_way)
-        self._timings.gauge("sink-record-active-count", under_way)
-        is_known = self._subscription.settled()
-        self._metrics.gauge("sink-record-lag", lag(self._consumer, assigned, positions) if is_known else None)
+        positions = self._progress.resumptions() | self._progress.positions()
+        for note in (self._timings.size, self._timings.gauge):
+            note("sink-record-active-count", self._progress.under_way())
+        behind = lag(self._consumer, assigned, positions) if self._subscription.settled() else None
+        self._metrics.gauge("sink-record-lag", behind)
         self._metrics.gauge("partition-count", len(assigned))
-        uncommitted = self._progress.uncommitted(lambda partitions: with_offsets(self._consumer, partitions))
-        self._metrics.gauge("sink-uncommitted-partition-count", uncommitted or None)
+        uncommitted = self._progress.uncommitted(lambda partitions: with_offsets(self._consumer, partitions)) or None
+        self._metrics.gauge("sink-uncommitted-partition-count", uncommitted)
+        self._metrics.replace((DRAIN,), self._ends.gauges(assigned, self._progress) if self._ends else {})
         self._metrics.report()

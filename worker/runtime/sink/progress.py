@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,8 +12,23 @@ from confluent_kafka import Consumer, KafkaException
 
 from connect.data import SinkBatch, TopicPartition
 from connect.internals.chain.raw_records import ConsumedBatch
+from connect.internals.consumption.messages import Message
 
-__all__ = ["EndOffsets", "PartitionProgress", "Pending", "SinkProgress", "first_offset", "lag", "with_offsets"]
+__all__ = [
+    "DRAIN",
+    "EndOffsets",
+    "PartitionProgress",
+    "Pending",
+    "SinkProgress",
+    "first_offset",
+    "lag",
+    "tell_of_deleted",
+    "with_offsets",
+    "without",
+]
+
+DRAIN: Final = "sink-drain-"
+"""What the names of :meth:`EndOffsets.gauges` begin with."""
 
 logger = logging.getLogger(__name__)
 _TIMEOUT_SECONDS: Final = 10.0
@@ -28,6 +43,8 @@ class PartitionProgress:
     delivered: int | None = None
     committed: int | None = None
     at_end: int | None = None
+    expected: int | None = None
+    """The offset of the group at which the partition was assigned."""
     had_offset: bool | None = None
     """Whether the group had an offset when the partition was entered; ``None`` until that was looked up."""
 
@@ -51,12 +68,24 @@ class PartitionProgress:
 class SinkProgress(dict[TopicPartition, PartitionProgress]):
     """The progress of a task in each of its topic partitions."""
 
-    def enter(self, first_offsets: Mapping[TopicPartition, int]) -> None:
-        """Note where partitions were entered, by the first records consumed from them; later records have no effect."""
+    def expect(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Note where partitions should be entered."""
+        for partition, offset in offsets.items():
+            self[partition].expected = offset
+
+    def enter(self, first_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int, int]]:
+        """Note where partitions were entered, by the first records consumed from them; later records have no effect.
+
+        Return those that were entered behind the offset that was expected: that offset, and the entered one.
+        """
+        behind: dict[TopicPartition, tuple[int, int]] = {}
         for partition, offset in first_offsets.items():
             progress = self[partition]
             if progress.entered is None:
                 progress.entered = offset
+                if progress.expected is not None and progress.expected < offset:
+                    behind[partition] = progress.expected, offset
+        return behind
 
     def deliver(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Note that everything before ``offsets`` was put."""
@@ -72,6 +101,22 @@ class SinkProgress(dict[TopicPartition, PartitionProgress]):
             if progress.delivered is not None and (partitions is None or partition in partitions)
         }
 
+    def committable(
+        self, wanted: Mapping[TopicPartition, int], delivered: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Return those of the offsets that a task wants to commit which it was given, and which are not committed."""
+        checked: dict[TopicPartition, int] = {}
+        for partition, offset in wanted.items():
+            if partition not in delivered or offset > delivered[partition]:
+                logger.warning(
+                    "The sink wants to commit %s at %d, an offset that it was not given; this is ignored",
+                    partition,
+                    offset,
+                )
+            elif self[partition].committed != offset:
+                checked[partition] = offset
+        return checked
+
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset of each partition that has one."""
         return {partition: at for partition, progress in self.items() if (at := progress.position) is not None}
@@ -79,6 +124,11 @@ class SinkProgress(dict[TopicPartition, PartitionProgress]):
     def resumptions(self) -> dict[TopicPartition, int]:
         """Return the offsets to return to if records that were put cannot be made durable."""
         return {partition: at for partition, progress in self.items() if (at := progress.resume) is not None}
+
+    def under_way(self) -> int:
+        """Return how many records were put and cannot be relied on to be durable yet."""
+        resumptions = self.resumptions()
+        return sum(max(0, at - resumptions.get(partition, at)) for partition, at in self.positions().items())
 
     def uncommitted(self, had_offsets: Callable[[Collection[TopicPartition]], Collection[TopicPartition]]) -> int:
         """Count the partitions with delivered records in which the group has never committed an offset.
@@ -99,6 +149,7 @@ class EndOffsets:
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
         self._ends: dict[TopicPartition, int] = {}
+        self._starts: dict[TopicPartition, int] = {}
 
     def reached(self, partitions: Collection[TopicPartition], positions: Mapping[TopicPartition, int]) -> bool:
         """Return whether every partition is consumed up to its end, which is 0 for an empty one."""
@@ -111,6 +162,24 @@ class EndOffsets:
             logger.warning("The ends of the partitions cannot be looked up yet; trying again: %s", error)
             return False
         return all(positions.get(partition, 0) >= self._ends[partition] for partition in partitions)
+
+    def gauges(
+        self, partitions: Collection[TopicPartition], progress: Mapping[TopicPartition, PartitionProgress]
+    ) -> dict[str, float]:
+        """Return how many offsets there are to the ends in all, and how many are left; nothing while that is unknown.
+
+        They count from where the task entered a partition, even if it has gone back since.
+        """
+        total = left = 0
+        for partition in partitions:
+            item, end = progress[partition], self._ends.get(partition)
+            if end is None or (end and item.position is None):
+                return {}
+            at = min(end, item.position or 0)
+            first = min(self._starts.get(partition, at), at if item.entered is None else item.entered)
+            self._starts[partition] = first
+            total, left = total + end - first, left + end - at
+        return {f"{DRAIN}total": float(total), f"{DRAIN}left": float(left)}
 
 
 def lag(
@@ -137,6 +206,35 @@ def with_offsets(consumer: Consumer, partitions: Collection[TopicPartition]) -> 
     except KafkaException:
         return partitions
     return {TopicPartition(item.topic, item.partition) for item in found if item.offset >= 0 or item.error is not None}
+
+
+def without(messages: Sequence[Message], partitions: Collection[TopicPartition]) -> Sequence[Message]:
+    """Return the messages that are not of these partitions, which are to continue elsewhere."""
+    if not partitions:
+        return messages
+    return [each for each in messages if TopicPartition(each.topic(), each.partition()) not in partitions]
+
+
+def tell_of_deleted(consumer: Consumer, behind: Mapping[TopicPartition, tuple[int, int]]) -> None:
+    """Say which records were deleted since the last commit: the client passes them silently (I4).
+
+    ``behind`` are the partitions that were entered behind their offsets. What compaction removed is not missed.
+    """
+    for partition, (expected, entered) in behind.items():
+        try:
+            first = first_offset(consumer, partition, "earliest")
+        except KafkaException as error:
+            logger.debug("Where %s begins cannot be looked up: %s", partition, error)
+            continue
+        if expected < first:
+            logger.error(
+                "The records %d to %d of %s-%d were not consumed, and are left out: those before %d were deleted "
+                "meanwhile. Is the retention of the topic long enough?",
+                expected,
+                entered - 1,
+                *partition,
+                first,
+            )
 
 
 def first_offset(consumer: Consumer, partition: TopicPartition, reset: str) -> int:

@@ -33,8 +33,8 @@ _error: Final[Callable[[Message], KafkaError | None]] = confluent_kafka.Message.
 class RebalanceListener(Protocol):
     """A listener for assignments, called by :meth:`Subscription.consume` and when leaving the group."""
 
-    def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Take new partitions. Return the offset to start at, for those that do not start at the committed one."""
+    def assigned(self, partitions: Collection[TopicPartition]) -> list[confluent_kafka.TopicPartition]:
+        """Take new partitions. Return where each begins; without an offset, the client asks for that of the group."""
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
         """Give up partitions, after a last commit of their offsets."""
@@ -131,7 +131,7 @@ class Subscription:
         """Look which topics exist, and subscribe to those that match a pattern. Join anew if some were left out."""
         self._look_due = time.monotonic() + _LOOK_AGAIN_SECONDS
         try:
-            present = self._present()
+            present = self.present()
         except KafkaException as error:
             logger.warning("The topics cannot be listed yet; trying again: %s", error)
             self._missing_due = None if self._missing_due is None else self._look_due
@@ -146,6 +146,16 @@ class Subscription:
             self._subscribe(topics)
         elif self._joined and self._coverage.due is not None:
             self._cover(present)
+
+    def present(self) -> dict[str, tuple[int, ...]]:
+        """Return the partitions of each topic that exists. Raises ``KafkaException`` if the broker does not answer."""
+        try:
+            return self._choice.partitions(self._consumer)
+        except KafkaException as error:
+            if not is_denial(error.args[0].code()):
+                raise
+            # The consumer is also refused a missing topic that it may not create.
+            return self._choice.partitions(self._admin.client())
 
     def settled(self) -> bool:
         """Return whether the assignment is known, even if it is empty."""
@@ -171,15 +181,6 @@ class Subscription:
         else:
             self._consumer.unsubscribe()
             self._coverage.due = None
-
-    def _present(self) -> dict[str, tuple[int, ...]]:
-        try:
-            return self._choice.partitions(self._consumer)
-        except KafkaException as error:
-            if not is_denial(error.args[0].code()):
-                raise
-            # The consumer is also refused a missing topic that it may not create.
-            return self._choice.partitions(self._admin.client())
 
     def _is_missing(self, topic: str | None) -> bool:
         """Return whether a topic does not exist, as far as this user may know."""
@@ -244,11 +245,7 @@ class Subscription:
         self._attempt(lambda: self._assign(consumer, added))
 
     def _assign(self, consumer: Consumer, added: list[TopicPartition]) -> None:
-        starts = self._listener.assigned(added) if added else {}
-        client = [
-            confluent_kafka.TopicPartition(*partition, starts.get(partition, confluent_kafka.OFFSET_INVALID))
-            for partition in added
-        ]
+        client = self._listener.assigned(added) if added else []
         if self._is_cooperative:
             consumer.incremental_assign(client)
         else:

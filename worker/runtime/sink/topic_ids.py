@@ -2,6 +2,8 @@
 
 Each offset is committed with the id of its topic as metadata. So one that belongs to a former topic is recognised
 later, even if it was committed just after the topic was deleted and created again, or by a task that has ended since.
+A partition begins at the offset that was read together with its metadata: the brokers delete both with the topic, so a
+later look at the metadata alone would find none, and the former offset would count as one of the new topic.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class TopicIds:
         self._admin: AdminClient | None = None
         self._ids: dict[str, str] = {}
         self._former: dict[str, str] = {}
-        self._unchecked: set[TopicPartition] = set()
+        self._unchecked: dict[TopicPartition, confluent_kafka.TopicPartition | None] = {}
+        """Each with the offset of the group at which it began, and its metadata; ``None`` if that must be looked up."""
         self._with_offsets: set[TopicPartition] = set()
         self._not_before: dict[str, float] = {}
         self._reported: set[str] = set()
@@ -53,34 +56,69 @@ class TopicIds:
         self.is_check_owed = False
         """Whether records were put after a pause without a check: the next commit makes up for it."""
 
-    def assigned(self, partitions: Collection[TopicPartition]) -> None:
-        """Note that the consumer begins these partitions at the offsets of the group."""
-        self._unchecked |= set(partitions)
+    def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, confluent_kafka.TopicPartition]:
+        """Return the offsets of the group, with their metadata; a negative one where it has none.
+
+        None at all if the brokers do not answer in time.
+        """
+        asked = [confluent_kafka.TopicPartition(*partition) for partition in partitions]
+        try:
+            answers = self._consumer.committed(asked, timeout=_TIMEOUT_SECONDS) if asked else []
+        except KafkaException as error:
+            logger.debug("The group's offsets cannot be looked up: %s", error)
+            return {}
+        return {TopicPartition(at.topic, at.partition): at for at in answers if at.error is None}
+
+    def assigned(
+        self,
+        partitions: Collection[TopicPartition],
+        starts: Mapping[TopicPartition, int],
+        answers: Mapping[TopicPartition, confluent_kafka.TopicPartition],
+    ) -> list[confluent_kafka.TopicPartition]:
+        """Return where each of these partitions begins, all of which are unchecked from now on.
+
+        That is where ``starts`` says, or else where the group continues by ``answers``, its offsets. Those in which it
+        has no offset, and all if the brokers do not answer, are without one: the client asks then, or begins as
+        ``auto.offset.reset`` says.
+        """
+        found = {partition: at for partition, at in answers.items() if at.offset >= 0}
+        self._unchecked |= {partition: found.get(partition) for partition in partitions}
+        own = {tp: confluent_kafka.TopicPartition(*tp, offset) for tp, offset in starts.items()}
+        return [own.get(tp) or found.get(tp) or confluent_kafka.TopicPartition(*tp) for tp in partitions]
+
+    def learn(self, partitions: Iterable[TopicPartition]) -> None:
+        """Learn the ids of the topics of these partitions, with which offsets are committed from now on."""
+        self._ids = self._ask(sorted({partition.topic for partition in partitions} - self._ids.keys())) | self._ids
+
+    def doubt(self, partitions: Collection[TopicPartition]) -> None:
+        """Note that the topics of these partitions may have been deleted meanwhile."""
+        self._unchecked = dict.fromkeys(partitions) | self._unchecked
 
     def dropped(self, partitions: Collection[TopicPartition]) -> None:
         """Forget partitions that were taken away."""
-        self._unchecked -= set(partitions)
+        self._settle(partitions)
         self._with_offsets -= set(partitions)
 
     def unchecked(self, assignment: Collection[TopicPartition]) -> set[TopicPartition]:
         """Return the partitions of which it is not known whether their offsets are those of a former topic."""
-        return self._unchecked.intersection(assignment)
+        return self._unchecked.keys() & set(assignment)
 
     def doubtful(self, assignment: Collection[TopicPartition]) -> set[TopicPartition]:
         """Return the partitions whose topic may have been deleted: the brokers delete a group's offsets with it.
 
         Besides them, those that are unchecked. One request to the group's coordinator, for which no client is opened.
         """
-        asked = [confluent_kafka.TopicPartition(*partition) for partition in assignment]
-        try:
-            answers = self._consumer.committed(asked, timeout=_TIMEOUT_SECONDS) if asked else []
-        except KafkaException as error:
-            logger.debug("The group's offsets cannot be looked up: %s", error)
+        answers = self.offsets(assignment)
+        if not answers:
             return self.unchecked(assignment)
-        present = {TopicPartition(at.topic, at.partition) for at in answers if at.offset >= 0}
+        present = {partition for partition, at in answers.items() if at.offset >= 0}
         gone = self._with_offsets.intersection(assignment) - present
         self._with_offsets |= present
         return gone | self.unchecked(assignment)
+
+    def without_offsets(self, assignment: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Return the partitions of which the group has had no offset: nothing says whether their topic was deleted."""
+        return set(assignment) - self._with_offsets
 
     def of(self, topics: Iterable[str]) -> dict[str, str]:
         """Return the ids of topics for a task that keeps offsets; from then on, all of its records are checked.
@@ -125,7 +163,7 @@ class TopicIds:
         stale = {partition for partition in assignment if partition.topic in again}
         self._former |= {topic: self._ids[topic] for topic in again}
         self._ids |= found
-        self._unchecked -= stale
+        self._settle(stale)
         return stale | self._marked_otherwise(found)
 
     def marked(self, offsets: Mapping[TopicPartition, int]) -> list[confluent_kafka.TopicPartition]:
@@ -167,18 +205,15 @@ class TopicIds:
 
     def _marked_otherwise(self, ids: Mapping[str, str]) -> set[TopicPartition]:
         """Return the partitions among the unchecked ones whose committed offset has the id of another topic."""
-        asked = {partition for partition in self._unchecked if partition.topic in ids}
-        if not asked:
-            return set()
-        try:
-            answers = self._consumer.committed(
-                [confluent_kafka.TopicPartition(*tp) for tp in asked], timeout=_TIMEOUT_SECONDS
-            )
-        except KafkaException as error:
-            logger.debug("The group's offsets cannot be looked up: %s", error)
-            return set()
-        self._unchecked -= asked
-        return {TopicPartition(at.topic, at.partition) for at in answers if is_of_former(at, ids)}
+        open_ = {partition: at for partition, at in self._unchecked.items() if partition.topic in ids}
+        found = {partition: at for partition, at in open_.items() if at is not None}
+        found |= self.offsets(open_.keys() - found.keys())
+        self._settle(found)
+        return {partition for partition, at in found.items() if is_of_former(at, ids)}
+
+    def _settle(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            self._unchecked.pop(partition, None)
 
 
 def marked(offsets: Mapping[TopicPartition, int], ids: Mapping[str, str]) -> list[confluent_kafka.TopicPartition]:

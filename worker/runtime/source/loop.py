@@ -39,7 +39,7 @@ from worker.metrics.snapshot import POLL
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
-from worker.runtime.metrics import ActiveTopics, TaskMetrics, measurements_of, remaining_gauges
+from worker.runtime.metrics import AMOUNTS, ActiveTopics, TaskMetrics, amount_gauges, measurements_of
 from worker.runtime.source.commits import SourceCommits, WatchedTask
 from worker.runtime.source.guarantee import Guarantee
 from worker.runtime.source.transactions import Ending, portions
@@ -421,7 +421,7 @@ class SourceLoop:
         self._metrics.count("source-record-write-total", written - self._written)
         self._written = written
         with self._control.watch.call("remaining"):
-            self._metrics.gauges(remaining_gauges(self._task))
+            self._metrics.replace(AMOUNTS, amount_gauges(self._task))
         if self._measures:
             with self._control.watch.call("measurements"):
                 self._metrics.own(measurements_of(self._task))

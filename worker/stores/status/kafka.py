@@ -23,7 +23,7 @@ from worker.kafka.clients.roles import internal_properties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
 from worker.kafka.topics.internal import ensure_internal_topic
 from worker.stores.status import records
-from worker.stores.status.store import State, Status, StatusStore
+from worker.stores.status.store import Heard, State, Status, StatusStore
 from worker.unit import Unit
 
 __all__ = ["KafkaStatusStore", "StatusView"]
@@ -55,7 +55,8 @@ class StatusView:
     last record of the key on the topic counts, no matter which worker wrote it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, heard: Heard = StatusStore.heard) -> None:
+        self._heard = heard
         self._statuses: dict[Unit, Status] = {}
         self._copy: Mapping[Unit, Status] | None = None
         self._topics: dict[str, set[str]] = {}
@@ -109,10 +110,12 @@ class StatusView:
         match record:
             case records.StatusRecord(unit, status):
                 self._copy = None
+                before = self._statuses.get(unit)
                 if status is None:
                     self._statuses.pop(unit, None)
                 else:
                     self._statuses[unit] = status
+                self._heard(unit, before, status)
             case records.TopicUseRecord(connector, topic, True):
                 self._topics.setdefault(connector, set()).add(topic)
             case records.TopicUseRecord(connector, topic, _):
@@ -146,7 +149,7 @@ class KafkaStatusStore(StatusStore):
             self._arrive,
         )
         # Everything below belongs to the thread of the view.
-        self._view = StatusView()
+        self._view = StatusView(self._tell)
         self._said: dict[Unit, Status] = {}
 
     def start(self) -> None:
@@ -222,6 +225,9 @@ class KafkaStatusStore(StatusStore):
         if error is not None:
             logger.warning("Status %s could not be written: %s", key.decode("utf-8"), error)
         self._view.written(key)
+
+    def _tell(self, unit: Unit, before: Status | None, after: Status | None) -> None:
+        self.heard(unit, before, after)
 
     def _arrive(self, record: TopicRecord) -> None:
         self._arrived.put(record)

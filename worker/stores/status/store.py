@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from worker.unit import Unit
 
-__all__ = ["Hang", "MemoryStatusStore", "Skips", "State", "Status", "StatusStore", "Wait"]
+__all__ = ["Hang", "Heard", "MemoryStatusStore", "Skips", "State", "Status", "StatusStore", "Wait"]
 
 
 class State(enum.Enum):
@@ -99,8 +99,21 @@ class Status:
         return replace(self, changed=now if changed is None else changed, started=started)
 
 
+Heard: TypeAlias = Callable[[Unit, Status | None, Status | None], None]
+"""Is told of each unit whose status has changed, what it was before, and what it is now."""
+
+
+def _ignored(_unit: Unit, _before: Status | None, _after: Status | None) -> None:
+    """Whom nobody listens for."""
+
+
 class StatusStore(ABC):
-    """Stores the newest status of each unit. Only the owner of a unit writes its status (invariant I6)."""
+    """Stores the newest status of each unit. Only the owner of a unit writes its status (invariant I6).
+
+    ``heard`` is called for each change of a status, in the thread that uses the store.
+    """
+
+    heard: Heard = staticmethod(_ignored)
 
     @abstractmethod
     def start(self) -> None:
@@ -154,10 +167,12 @@ class MemoryStatusStore(StatusStore):
         """Do nothing: nothing is pending."""
 
     def put(self, unit: Unit, status: Status) -> None:
+        before = self._statuses.get(unit)
         self._statuses[unit] = status
+        self.heard(unit, before, status)
 
     def remove(self, unit: Unit) -> None:
-        self._statuses.pop(unit, None)
+        self.heard(unit, self._statuses.pop(unit, None), None)
 
     def statuses(self) -> Mapping[Unit, Status]:
         return dict(self._statuses)

@@ -40,6 +40,8 @@ class Host:
         self.is_killed = False
         self.how: str | None = None
         """How a shared host has ended, as the end of a sentence; ``None`` while it runs."""
+        self.reason: str | None = None
+        """Why a shared host ends, if it has said so."""
         self._seats: dict[Unit, _Seat | None] = {}
         self._taken = 0
         if group.is_shared:
@@ -78,7 +80,8 @@ class Host:
         if self.how is not None:
             return
         if self.child.gone():
-            self.how = self.child.join()
+            how = self.child.join()
+            self.how = how if self.reason is None else f"has ended: {self.reason.rstrip('.')}"
             if not self.child.was_let_go:
                 self.culprit = self.culprit or self._crashed() or self._only_unit()
         elif self.child.pipe.closed and not self.is_killed:

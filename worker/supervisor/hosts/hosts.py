@@ -244,6 +244,8 @@ class Hosts:
         match report:
             case messages.LogRecord():
                 log_record(f"host {host.number}", report)
+            case messages.Failed(reason):
+                host.reason = reason
             case messages.Watched():
                 silence.watched(report)
             case messages.HangOver():

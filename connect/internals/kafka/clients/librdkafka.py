@@ -26,6 +26,7 @@ __all__ = [
     "cluster_problem",
     "consumer",
     "fail_without_login",
+    "listed_topics",
     "log_error",
     "producer",
     "until_answered",
@@ -50,6 +51,7 @@ _REPORTED: Final = "Kafka client: %s"
 """Logged for failures that a client keeps retrying, such as a login, often every second."""
 
 _SLICE_SECONDS: Final = 1.0
+_LIST_SECONDS: Final = 10.0
 _TELLING: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE})
 """Errors that say more than that no broker answers."""
 _FACILITY: Final = "FAIL"
@@ -167,6 +169,20 @@ def cluster_problem(properties: ClientProperties, who: str, seconds: float) -> s
         if is_login_refused(told[0]):
             break
     return f"No broker of {properties.properties.get('metadata.broker.list')} answers: {explained(told[0], who)}"
+
+
+def listed_topics(properties: ClientProperties, who: str) -> list[str]:
+    """Return the topics that a client may see; ``who`` describes whose client it is.
+
+    Raises :class:`~connect.errors.ConnectError` if no broker answers.
+    """
+    client = admin(properties, fail_without_login(who))
+    try:
+        return list(client.list_topics(timeout=_LIST_SECONDS).topics)
+    except KafkaException as error:
+        client.poll(0)  # only here does the client report that its login was refused
+        brokers = properties.properties.get("metadata.broker.list")
+        raise ConnectError(f"No broker of {brokers} lists its topics: {explained(error.args[0], who)}") from error
 
 
 def log_error(error: KafkaError) -> None:

@@ -9,11 +9,19 @@ from typing import Any, Final
 
 import orjson
 
-__all__ = ["CONSUMER", "PRODUCER", "ClientStatistics", "TakeStatistics", "client_statistics", "reading"]
+__all__ = [
+    "CONSUMER",
+    "MOST_PARTITIONS",
+    "PRODUCER",
+    "ClientStatistics",
+    "TakeStatistics",
+    "client_statistics",
+    "reading",
+]
 
 CONSUMER: Final = "consumer"
 PRODUCER: Final = "producer"
-_MOST_PARTITIONS: Final = 200
+MOST_PARTITIONS: Final = 200
 """The number of partitions whose lag a client reports; each is a separate time series."""
 
 
@@ -100,9 +108,9 @@ def _lags(document: Mapping[str, Any]) -> list[tuple[str, int, int]]:
         for entry in of_topic.get("partitions", {}).values()
         if entry.get("partition", -1) >= 0 and entry.get("consumer_lag", -1) >= 0
     ]
-    if len(found) <= _MOST_PARTITIONS:
+    if len(found) <= MOST_PARTITIONS:
         return found
-    return heapq.nlargest(_MOST_PARTITIONS, found, key=lambda item: item[2])
+    return heapq.nlargest(MOST_PARTITIONS, found, key=lambda item: item[2])
 
 
 def _partitions(document: Mapping[str, Any]) -> int:

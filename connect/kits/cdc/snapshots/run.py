@@ -14,7 +14,7 @@ from connect.kits.cdc.notifications import Notification, SnapshotNotifications, 
 from connect.kits.cdc.snapshots.pieces import MarkedRow, Piece, Progress
 from connect.kits.cdc.snapshots.readers import PieceReader, SnapshotReaders
 
-__all__ = ["PlannedSnapshot", "SnapshotRecorder", "SnapshotRun", "Telling"]
+__all__ = ["PlannedSnapshot", "SnapshotRecorder", "SnapshotRun", "Telling", "rows_of_table"]
 
 logger = logging.getLogger(__name__)
 _TELL_EVERY_S: Final = 10.0
@@ -109,6 +109,18 @@ class SnapshotRun:
         )
         return {"tables": self._progress.tables_left, "rows": left}
 
+    def total(self) -> Mapping[str, int]:
+        """Return how many tables and rows there are in all; no rows while the number of a table's is not known.
+
+        A table that was read whole has as many as were read, another one as many as the database estimates.
+        """
+        rows = [
+            rows_of_table(estimated, self._progress.rows[table], is_read=self._progress.is_table_read(table))
+            for table, estimated in self._estimates.items()
+        ]
+        known = [count for count in rows if count is not None]
+        return {"tables": len(rows), **({"rows": sum(known)} if len(known) == len(rows) else {})}
+
     def numbers(self) -> SnapshotNumbers:
         """Return how far it is."""
         return SnapshotNumbers(
@@ -190,3 +202,11 @@ class SnapshotRun:
             telling = self._telling
             told = telling.notifications.scan_completed(telling.identity, table, count, status, self._names)
             telling.notify(told)
+
+
+def rows_of_table(estimated: int, read: int, *, is_read: bool) -> int | None:
+    """Return how many rows a table has, as far as it was read; ``None`` if the database does not know."""
+    if is_read:
+        return read
+    # An estimate of 0 may be that of a table that was never looked through.
+    return None if estimated < 0 or (read and not estimated) else max(read, estimated)

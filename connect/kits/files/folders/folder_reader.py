@@ -48,6 +48,9 @@ class FilesToRead(Protocol):
     def remaining(self) -> Mapping[str, int]:
         """Return what is left to read, by unit."""
 
+    def total(self) -> Mapping[str, int]:
+        """Return what there is to read in all, by unit; nothing while that is not known."""
+
 
 class FolderReader:
     """Reads a task's share of the files one after the other, then scans for more.
@@ -122,6 +125,10 @@ class FolderReader:
     def remaining(self) -> Mapping[str, int]:
         """The number of unread bytes, and of unread files, as of the last scan."""
         return self._files.remaining()
+
+    def total(self) -> Mapping[str, int]:
+        """The number of bytes, and of files, read or not, as of the last scan."""
+        return self._files.total()
 
     def close(self) -> None:
         """Close the file that is open, and the connection."""

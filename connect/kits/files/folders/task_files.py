@@ -72,6 +72,11 @@ class TaskFiles:
         unread = [state for state in self._states.values() if not (state.is_complete or state.is_refused)]
         return {"bytes": sum(map(self._left, unread)), "files": len(unread)}
 
+    def total(self) -> Mapping[str, int]:
+        """Return the bytes and number of the files that are there and not refused, as of the last scan."""
+        sizes = [state.file.size for state in self._states.values() if not state.is_refused]
+        return {"bytes": sum(sizes), "files": len(sizes)}
+
     def complete(self, state: FileState) -> None:
         """Do nothing: the state itself says so."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
-from connect.data import Column, Schema, Type
+from connect.data import ArrowColumn, Column, Schema, Type, ValueColumn
 from connect.errors import DataError, SchemaError
 from connect.kits.files.formats.record_writer import ByteSink
 
@@ -30,6 +30,9 @@ _PARQUET_EXTENSIONS: Final = {
 _MOST_TABLES: Final = 4
 _TABLE_BYTES: Final = 500
 """About what a column of a table takes beside its content."""
+_MOST_ROWS: Final = 64
+_CELL_BYTES: Final = 100
+"""About what a Python value takes beside its content."""
 
 
 @dataclass(frozen=True)
@@ -103,21 +106,44 @@ class _TableWriter:
         self._layout: Any = None if schema is None else _layout(schema)
         self._writer: Any = None
         self._tables: list[Any] = []
+        self._rows: list[Any] = []
+        """Values of the schema that are not in a table yet."""
         self.held = 0
 
     def write(self, column: Column) -> None:
-        if not len(column):
-            return
-        table = self._table(column)
-        self._tables.append(table)
-        self.held += table.nbytes + _TABLE_BYTES * table.num_columns
-        if len(self._tables) >= _MOST_TABLES:
-            self._join()
+        if isinstance(column, ArrowColumn) and self._are_few(column):
+            self._collect(column)
+        elif len(column):
+            self._tabulate()
+            self._append(self._table(column))
         if self._schema is not None and self.held >= _GROUP_BYTES:
             self._write_group()
 
+    def _are_few(self, column: ArrowColumn) -> bool:
+        is_ours = self._schema is not None and column.schema is self._schema
+        return is_ours and column.has_values and len(column) < _MOST_ROWS
+
+    def _collect(self, column: ArrowColumn) -> None:
+        """Keep a few values as they are, as their schema has them: a table of its own would take more of everything."""
+        self.held += column.to_arrow().nbytes + _CELL_BYTES * len(column) * len(self._layout)
+        self._rows += column.values()
+        if len(self._rows) >= _MOST_ROWS:
+            self._tabulate()
+
+    def _tabulate(self) -> None:
+        """Make a table of the values that are none yet."""
+        if self._rows:
+            rows, self._rows = self._rows, []
+            self._append(self._table(ValueColumn(rows, self._schema)))
+
+    def _append(self, table: Any) -> None:
+        self._tables.append(table)
+        self.held = sum(table.nbytes + _TABLE_BYTES * table.num_columns for table in self._tables)
+        if len(self._tables) >= _MOST_TABLES:
+            self._join()
+
     def close(self) -> None:
-        if self._tables or self._writer is None:
+        if self._rows or self._tables or self._writer is None:
             self._write_group()
         self._writer.close()
 
@@ -160,6 +186,7 @@ class _TableWriter:
     def _write_group(self) -> None:
         import pyarrow as pa  # noqa: PLC0415 - as above
 
+        self._tabulate()
         if self._layout is None:
             self._layout = pa.schema([])
         if self._schema is None:

@@ -12,7 +12,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from itertools import repeat
+from itertools import chain, repeat
 from operator import eq
 from typing import Any, Final
 
@@ -60,8 +60,11 @@ class _JsonLines:
 
     def __init__(self, schema: Schema | None, numeric_decimals: bool) -> None:
         self._node = None if schema is None else _node(schema, numeric_decimals)
-        # orjson writes null for a float that is not finite: where there is a null, it is looked for.
         self._has_floats = schema is None or _has_floats(schema)
+        self._floats: list[str] | None = None
+        """The fields that have floats, if not the whole value may be one."""
+        if schema is not None and schema.type is Type.STRUCT:
+            self._floats = [field.name for field in schema.fields if _has_floats(field.schema)]
         is_plain = schema is not None and schema.type is Type.STRUCT and not _changes(schema)
         self._names = schema.field_names if schema is not None and is_plain else None
 
@@ -69,26 +72,74 @@ class _JsonLines:
         """Return a line for each value."""
         nodes = self._nodes(values)
         lines = _lines(nodes)
-        return self._checked(lines, b"".join(lines), nodes)
+        return self._checked(lines, nodes) if self._has_floats else lines
 
     def together(self, values: Sequence[Any]) -> bytes:
         """Return all lines."""
-        nodes = self._nodes(values)
-        lines = _lines(nodes)
-        whole = b"".join(lines)
-        checked = self._checked(lines, whole, nodes)
-        return whole if checked is lines else b"".join(checked)
+        is_plain = self._is_plain(values)
+        nodes = values if is_plain else self._nodes(values)
+        begins_alike = is_plain or _begin_alike(nodes)
+        whole = (_at_once(nodes) if begins_alike else None) or b"".join(_lines(nodes))
+        # Whether a null is one, or stands for a number that is not finite, is told by their count where that is enough.
+        if not self._has_floats or not (nulls := whole.count(b"null")) or (begins_alike and nulls == _nulls(nodes)):
+            return whole
+        return b"".join(self._checked(whole.splitlines(keepends=True), nodes))
 
-    def _checked(self, lines: list[bytes], whole: bytes, nodes: Sequence[Any]) -> list[bytes]:
-        """Return lines in which no number that is not finite was written as null."""
-        if not self._has_floats or b"null" not in whole:
-            return lines
-        return [_thorough(node) if b"null" in line else line for line, node in zip(lines, nodes, strict=True)]
+    def _checked(self, lines: list[bytes], nodes: Sequence[Any]) -> list[bytes]:
+        """Return lines in which no number that is not finite was written as null, as orjson does."""
+        return [
+            _thorough(node) if b"null" in line and self._has_infinite(node) else line
+            for line, node in zip(lines, nodes, strict=True)
+        ]
+
+    def _has_infinite(self, node: Any) -> bool:
+        if self._floats is None or not isinstance(node, dict):
+            return _is_infinite(node)
+        return any(_is_infinite(node.get(name)) for name in self._floats)
 
     def _nodes(self, values: Sequence[Any]) -> Sequence[Any]:
-        if self._node is None or (self._names is not None and _has_order(values, self._names)):
-            return values
-        return list(map(self._node, values))
+        return values if self._node is None or self._is_plain(values) else list(map(self._node, values))
+
+    def _is_plain(self, values: Sequence[Any]) -> bool:
+        """Whether values are written as they are, since their schema says nothing else."""
+        return self._names is not None and _are_objects(values) and _has_order(values, self._names)
+
+
+def _are_objects(nodes: Sequence[Any]) -> bool:
+    return all(map(isinstance, nodes, repeat(dict)))
+
+
+def _begin_alike(nodes: Sequence[Any]) -> bool:
+    """Whether all nodes are objects that begin with the same field."""
+    try:
+        first = next(iter(nodes[0]))
+        return _are_objects(nodes) and all(map(eq, map(next, map(iter, nodes), repeat(None)), repeat(first)))
+    except (TypeError, LookupError, StopIteration):
+        return False
+
+
+def _nulls(objects: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many fields of objects are null."""
+    return list(chain.from_iterable(map(dict.values, objects))).count(None)  # type: ignore[arg-type]
+
+
+def _at_once(objects: Sequence[Any]) -> bytes | None:
+    """Return the lines of objects that begin with the same field, encoded as one array; ``None`` if that cannot be.
+
+    The places where one object follows the other are told by the name of that field. Where a value has something that
+    looks the same, there are too many of them.
+    """
+    try:
+        begin = orjson.dumps({next(iter(objects[0])): 0})[:-2]
+        whole = orjson.dumps(list(objects), _plain, orjson.OPT_PASSTHROUGH_DATETIME)
+    except (TypeError, LookupError, StopIteration, RecursionError):
+        return None
+    parts = whole.split(b"}," + begin)
+    if len(parts) != len(objects) or b"}" in begin:
+        return None
+    parts[0] = parts[0][1:]
+    parts[-1] = parts[-1][:-1] + b"\n"
+    return (b"}\n" + begin).join(parts)
 
 
 def _lines(nodes: Sequence[Any]) -> list[bytes]:
@@ -100,10 +151,7 @@ def _lines(nodes: Sequence[Any]) -> list[bytes]:
 
 def _has_order(values: Sequence[Any], names: tuple[str, ...]) -> bool:
     """Whether all values have these fields, in this order."""
-    try:
-        return all(map(eq, map(tuple, values), repeat(names)))
-    except TypeError:
-        return False
+    return all(map(eq, map(tuple, values), repeat(names)))
 
 
 def _thorough(value: Any) -> bytes:
@@ -126,6 +174,15 @@ def _written_out(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_written_out(item) for item in value]
     return value
+
+
+def _is_infinite(value: Any) -> bool:
+    """Whether a value is a float that is not finite, or has one."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, Mapping):
+        return any(map(_is_infinite, value.values()))
+    return isinstance(value, list | tuple) and any(map(_is_infinite, value))
 
 
 def _plain(value: Any) -> Any:

@@ -64,7 +64,8 @@ def open_layout(config: ReadingOptions, content: Content, form: FileFormat) -> O
     if form is FileFormat.BYTES:
         return Opened(Chunks(config.bytes_chunk_size, config.separator), Bookmark(fingerprint=content.fingerprint))
     content.seek(0)
-    mark = len(codecs.BOM_UTF8) if config.is_utf8 and content.read(3) == codecs.BOM_UTF8 else 0
+    is_marked = config.has_mark and config.is_utf8 and content.read(3) == codecs.BOM_UTF8
+    mark = len(codecs.BOM_UTF8) if is_marked else 0
     if form is FileFormat.JSON:
         return Opened(JsonValues(config.encoding, is_utf8=config.is_utf8), Bookmark(mark, 0, 0, content.fingerprint))
     start = _after_lines(config, content, mark)

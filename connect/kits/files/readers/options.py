@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Iterable
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import Final
+from typing import ClassVar, Final
 
 from connect.config import (
     HIGH,
@@ -270,6 +270,9 @@ class ReadingOptions(Config):
     def separator(self) -> bytes:
         """What ends each value of ``format=bytes``; empty if nothing does."""
         return (self.bytes_separator or "").encode("latin-1").decode("unicode_escape").encode("latin-1", "replace")
+
+    has_mark: ClassVar[bool] = True
+    """Whether a byte order mark at the beginning of a file is none of its text."""
 
     @property
     def is_utf8(self) -> bool:

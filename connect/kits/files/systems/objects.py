@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, cast
 
@@ -96,9 +96,18 @@ class ObjectSystem:
         there, here = self._store.entry(target), self.status(place)
         if there is None:
             self._store.copy(place, target)
-        elif there.size != here.size:
+        elif there.size != here.size or not self._are_equal(place, target):
             raise FileExistsError(target)
         self._store.remove(place)
+
+    def _are_equal(self, *places: str) -> bool:
+        """Whether two objects of one size have the same content."""
+        with ExitStack() as held:
+            one, other = (held.enter_context(closing(self.open(place).stream)) for place in places)
+            while (piece := one.read(_PIECE_BYTES)) == other.read(_PIECE_BYTES):
+                if not piece:
+                    return True
+        return False
 
     @contextmanager
     def writing(self, place: str) -> Iterator[BinaryIO]:

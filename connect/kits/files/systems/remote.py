@@ -1,19 +1,22 @@
-"""Files on servers that fsspec reaches: FTP, SMB, HTTP."""
+"""Files on servers of FTP and HTTP, by fsspec, and of SMB."""
 
 from __future__ import annotations
 
 import datetime as dt
 import ftplib
 import posixpath
+import socket
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import IO, Any, BinaryIO, Final
+from typing import IO, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.hosts import HostRules
 from connect.internals.extras import how_to_install
 from connect.kits.files.systems.address import Address
+from connect.kits.files.systems.smb import SmbFiles, is_refused_login
 from connect.kits.files.systems.system import (
     NANOSECONDS,
     FileStatus,
@@ -142,9 +145,11 @@ class RemoteSystem:
     def close(self) -> None:
         """End the connection."""
         system, self._opened = self._opened, None
-        if self._is_ftp and system is not None:
-            with suppress(Exception):
+        with suppress(Exception):
+            if self._is_ftp and system is not None:
                 system.ftp.close()
+            if self._is_smb and system is not None:
+                system.close()
 
     def _replace(self, place: str, target: str) -> None:
         try:
@@ -162,6 +167,10 @@ class RemoteSystem:
     def _is_ftp(self) -> bool:
         return self._address.scheme in ("ftp", "ftps")
 
+    @property
+    def _is_smb(self) -> bool:
+        return self._address.scheme == "smb"
+
     def _place(self, folder: str) -> str:
         return f"{self._address.server}{folder}".rstrip("/") if self._is_web else folder
 
@@ -176,8 +185,11 @@ class RemoteSystem:
         try:
             import fsspec  # noqa: PLC0415 - an extra
 
-            protocol = "ftp" if self._is_ftp else self._address.scheme
-            return fsspec.filesystem(protocol, **self._settings())
+            if self._address.scheme == "ftps":
+                return _secured_ftp()(**self._settings())
+            if self._is_smb:
+                return SmbFiles(**self._settings())
+            return fsspec.filesystem(self._address.scheme, **self._settings())
         except ImportError as error:
             raise ConnectError(f"{self._address.scheme}:// needs more: {how_to_install('files')} ({error})") from error
 
@@ -190,9 +202,7 @@ class RemoteSystem:
         # The rules are for names and their addresses; the library resolves the name again.
         self._rules.reachable(address.host, port)
         login = {"host": address.host, "port": port, "username": account.user, "password": account.password}
-        if self._is_ftp:
-            return {**always, **login, "timeout": _SECONDS, "tls": address.scheme == "ftps"}
-        return {**always, **login}
+        return {**always, **login, "timeout": _SECONDS} if self._is_ftp else login
 
     def _web_login(self) -> Mapping[str, Any]:
         default = 443 if self._address.scheme == "https" else 80
@@ -211,25 +221,68 @@ class RemoteSystem:
             yield
         except (FileNotFoundError, FileExistsError, ConnectError):
             raise
+        except ssl.SSLCertVerificationError as error:
+            raise ConnectError(
+                f"{what}: the server's certificate is not trusted ({error}). If it is of your own authority, name the "
+                "file with that one's certificate in SSL_CERT_FILE in the worker's environment."
+            ) from error
         except PermissionError as error:
-            raise ConnectError(f"{what}: permission denied. Grant it to the user {self._account.user}.") from error
+            raise ConnectError(f"{what}: {self._not_allowed}") from error
         except ftplib.error_perm as error:
             code = str(error)[:3]
             if code == _NOT_THERE:
                 raise FileNotFoundError(doing) from error
             self.close()
             if code in _LOGIN:
-                raise ConnectError(
-                    f"{what}: the server refuses the user {self._account.user}. Check file.system.username and "
-                    "file.system.password."
-                ) from error
+                raise ConnectError(f"{what}: {self._refused}") from error
             raise ConnectError(f"{what}: the server answers {error}.") from error
         except NotImplementedError as error:
             raise ConnectError(f"{what}: files at {self._address.scheme}:// can only be read.") from error
         except Exception as error:
+            if self._is_smb and is_refused_login(error):
+                raise ConnectError(f"{what}: {self._refused}") from error
             # Each protocol has errors of its own library; what is none of those above is taken to pass.
             self.close()
             raise RetriableError(f"{what}: {error or type(error).__name__}.") from error
+
+    @property
+    def _refused(self) -> str:
+        return f"the server refuses the user {self._account.user}. Check file.system.username and file.system.password."
+
+    @property
+    def _not_allowed(self) -> str:
+        return f"permission denied. Grant it to the user {self._account.user}."
+
+
+class _SecuredFtp(ftplib.FTP_TLS):
+    """Signs in only to servers with a trusted certificate, which Python's client by itself does not look at."""
+
+    def __init__(self, seconds: float, encoding: str) -> None:
+        super().__init__(timeout=seconds, encoding=encoding, context=ssl.create_default_context())
+
+    def ntransfercmd(self, cmd: str, rest: int | str | None = None) -> tuple[socket.socket, int | None]:
+        """Open a connection for data, in the session of that for commands: vsftpd and others take no other."""
+        connection, size = ftplib.FTP.ntransfercmd(self, cmd, rest)  # noqa: S321 - it is encrypted below
+        session = cast("ssl.SSLSocket", self.sock).session
+        return self.context.wrap_socket(connection, server_hostname=self.host, session=session), size
+
+
+def _secured_ftp() -> Any:
+    """Return the class of file systems by FTP in which commands and data are encrypted."""
+    from fsspec.implementations.ftp import FTPFileSystem  # noqa: PLC0415 - an extra
+
+    class SecuredFtpFileSystem(FTPFileSystem):  # type: ignore[misc]
+        """Connects, also where the connection is lost."""
+
+        cachable = False
+
+        def _connect(self) -> None:
+            self.ftp = _SecuredFtp(self.timeout, self.encoding)
+            self.ftp.connect(self.host, self.port)
+            self.ftp.login(*self.cred)
+            self.ftp.prot_p()
+
+    return SecuredFtpFileSystem
 
 
 def _status_of(info: Mapping[str, Any]) -> FileStatus:

@@ -512,6 +512,9 @@ def _library() -> Any:
         import paramiko  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
         raise ConnectError(f"sftp:// needs paramiko: {how_to_install('sftp')}") from error
+    if not (log := logging.getLogger("paramiko")).level:
+        # A line of each connection, unless someone asks for it.
+        log.setLevel(logging.WARNING)
     return paramiko
 
 

@@ -152,6 +152,10 @@ class SnapshotRecords:
         """Return how many tables and, as far as is known, rows are left."""
         return {"tables": len(self._tables)} if self._run is None else self._run.remaining()
 
+    def total(self) -> Mapping[str, int]:
+        """Return how many tables and, if that is known, rows there are in all."""
+        return {} if self._run is None else self._run.total()
+
     def _own(self, table: Table) -> str | None:
         """Return the statement of the user's that selects the rows of a table."""
         name = str(table.id).lower()

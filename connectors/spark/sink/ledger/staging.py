@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from connect.errors import ConnectError
+from connect.kits.files import names
 from connectors.spark.decoding.report import Report, Reports
 from connectors.spark.partitioner import Partitioner
 from connectors.spark.sink.ledger.manifest import Move
@@ -42,12 +43,10 @@ class FileNames:
         """Return the path for a file with rows of one report, which Spark put into the folder ``written``; ``counter``
         is its number among the files of that report there.
         """
-        digits = self.offset_digits
-        offsets = f"{report.first:0{digits}}+{report.last:0{digits}}"
         again = f"+{counter}" if counter else ""
-        name = f"{report.topic}+{report.partition}+{offsets}{again}.{extension}"
-        folder = self.partitioner.folder(report.partition, written)
-        return "/".join(part for part in (self.topics_dir, table, folder, name) if part)
+        ending = f"+{report.last:0{self.offset_digits}}{again}.{extension}"
+        name = self._names.name(report.topic, report.partition, report.first, ending)
+        return self._path(table, self.partitioner.folder(report.partition, written), name)
 
     def gathered_path(
         self, table: str, reports: Sequence[Report], folder: str, number: int, counter: int, extension: str
@@ -62,9 +61,14 @@ class FileNames:
         else:
             origin = f"{partitions[0]}-{partitions[-1]}+load-{number:0{digits}}"
         again = f"+{counter}" if counter else ""
-        return "/".join(
-            part for part in (self.topics_dir, table, folder, f"{topic}+{origin}{again}.{extension}") if part
-        )
+        return self._path(table, folder, f"{topic}+{origin}{again}.{extension}")
+
+    @property
+    def _names(self) -> names.FileNames:
+        return names.FileNames(self.topics_dir, pad_width=self.offset_digits)
+
+    def _path(self, table: str, folder: str, name: str) -> str:
+        return "/".join(filter(None, (self._names.topic_folder(table), folder, name)))
 
 
 def staged_moves(

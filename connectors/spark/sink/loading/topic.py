@@ -25,7 +25,7 @@ from connectors.spark.decoding.failures import FAILURE_ROWS
 from connectors.spark.decoding.kafka_reader import KafkaReader
 from connectors.spark.decoding.part_files import PartFiles
 from connectors.spark.decoding.placement import FOLDER_COLUMN
-from connectors.spark.decoding.plugins import chain_properties, frame_header, has_transformations
+from connectors.spark.decoding.plugins import chain_properties, frame_headers, has_transformations
 from connectors.spark.decoding.raw_batch import METADATA
 from connectors.spark.decoding.report import MARKS, LoadStop, Reports
 from connectors.spark.decoding.row_limits import RowLimits
@@ -86,7 +86,7 @@ class LoadSession:
         tolerance = context.connector_properties.get("errors.tolerance", "none")
         self.policy = ErrorPolicy(tolerates_errors=tolerance.lower() == "all")
         self.transformed = has_transformations(self.props)
-        self.frame_header = frame_header(self.props)
+        self.frame_headers = frame_headers(self.props)
         self.passes = Passes(spark.sparkContext)
         self.is_local = is_local(str(spark.sparkContext.master))
         # Several threads survey topics, but user plugins are written for a single thread.
@@ -100,7 +100,7 @@ class LoadSession:
             whole or self.transformed or self.config.kafka_columns.need_whole_records or self.config.changes is not None
         )
         most = int(self.context.consumer_properties.get("max.poll.records", _AT_A_TIME))
-        return KafkaReader(splits, self.context.consumer_settings, whole, timed, most, self.frame_header)
+        return KafkaReader(splits, self.context.consumer_settings, whole, timed, most, self.frame_headers)
 
     def examine(
         self,

@@ -64,19 +64,23 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         """Take the next step of a table, and return whether there was anything to send."""
         partition = _partition(name)
         stored = self.context.offset_storage_reader.offset(partition)
-        reached, step = self._planned(table, TablePosition.of(stored))
-        after = None if step is None else self._taken(name, table, step)
-        after = after or reached
-        if after not in (TablePosition(), TablePosition.of(stored)):
+        newest = table.refresh()
+        if stored is None and self.config.snapshot_mode == "no_data":
+            # Stored even if the table is empty or missing: its first rows come later, and are changes.
+            self._session.publisher.end(partition, TablePosition(newest).offset())
+            return False
+        reached = TablePosition.of(stored)
+        step = self._planned(table, reached, newest)
+        if step is None:
+            return False
+        after = self._taken(name, table, step)
+        if after != reached:
             self._session.publisher.end(partition, after.offset())
         return isinstance(step, FilesStep | RowChanges)
 
-    def _planned(self, table: LakeTable, reached: TablePosition) -> tuple[TablePosition, Step | None]:
-        newest = table.refresh()
-        if reached == TablePosition() and self.config.snapshot_mode == "no_data":
-            return TablePosition(newest), None
+    def _planned(self, table: LakeTable, reached: TablePosition, newest: int | None) -> Step | None:
         commits = table.commits(reached) if reached.version is not None and reached.upto is None else ()
-        return reached, next_step(reached, newest, commits, self.config.versions_at_once)
+        return next_step(reached, newest, commits, self.config.versions_at_once)
 
     def _taken(self, name: str, table: LakeTable, step: Step) -> TablePosition:
         """Carry out the step, and return the position after it."""

@@ -57,14 +57,15 @@ class TablePosition:
 
     @classmethod
     def of(cls, offset: Mapping[str, Any] | None) -> TablePosition:
-        """Return the position in a source offset; the start if there is none."""
+        """Return the position in a source offset; the start if there is none, or the table was empty then."""
         if offset is None:
             return cls()
         version, upto, files = (offset.get(key) for key in _KEYS)
         for key, value in (("version", version), ("upto", upto)):
             if not (value is None or _is_number(value)):
                 raise ConfigError(key, value, "It must be the number of a version of the table, or null.")
-        if not _is_number(files or 0) or (version is None and upto is None):
+        is_empty = offset == cls().offset()
+        if not _is_number(files or 0) or (version is None and upto is None and not is_empty):
             raise ConfigError(
                 "version", version, "The offset of a table needs its version: remove the offset to begin again."
             )

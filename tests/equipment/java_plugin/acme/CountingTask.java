@@ -15,7 +15,7 @@ public class CountingTask extends SourceTask {
     private static final int AT_ONCE = 7;
     private Map<String, String> props;
     private Map<String, String> partition;
-    private long next;
+    private volatile long next;
 
     @Override
     public String version() {
@@ -25,9 +25,11 @@ public class CountingTask extends SourceTask {
     @Override
     public void start(Map<String, String> given) {
         props = given;
+        Mishap.befall(props, "start");
         partition = Map.of("part", given.get("part"));
         Map<String, Object> offset = context.offsetStorageReader().offset(partition);
         next = offset == null ? 0 : ((Number) offset.get("next")).longValue();
+        Meter.register(props, () -> next);
         LOG.info("{} counts from {} with the secret {}", Tally.NAME, next, given.get("secret"));
     }
 
@@ -38,17 +40,21 @@ public class CountingTask extends SourceTask {
             hang();
         }
         if (next >= count) {
+            Mishap.befall(props, "poll");
             Thread.sleep(100);
             return null;
         }
+        Thread.sleep(Long.parseLong(props.getOrDefault("pause.ms", "0")));
         List<SourceRecord> records = new ArrayList<>();
         while (next < count && records.size() < AT_ONCE) {
             if (next == Long.parseLong(props.getOrDefault("fail.at", "-1"))) {
                 throw new ConnectException("cannot count " + next + " with the secret " + props.get("secret"));
             }
-            String text = Tally.NAME + "-" + next++;
+            String text = Tally.NAME + "-" + next;
+            next = next + 1;
             Map<String, Long> offset = Map.of("next", next);
-            records.add(new SourceRecord(partition, offset, props.get("topic"), Schema.STRING_SCHEMA, text));
+            records.add(new SourceRecord(partition, offset, props.get("topic"), null,
+                Schema.STRING_SCHEMA, props.get("part"), Schema.STRING_SCHEMA, text));
         }
         return records;
     }
@@ -65,5 +71,7 @@ public class CountingTask extends SourceTask {
 
     @Override
     public void stop() {
+        Mishap.befall(props, "stop");
+        Meter.unregister(props);
     }
 }

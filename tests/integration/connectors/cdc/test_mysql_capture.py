@@ -26,6 +26,7 @@ from equipment.binlog_capture import (
     binlog_props,
     own_server,
     read,
+    replicate,
     rows,
     run,
     streaming,
@@ -142,14 +143,7 @@ def test_a_server_without_gtids_is_read_by_file_and_position() -> None:
 def test_a_failover_to_a_replica_goes_on_by_gtid() -> None:
     """Within a transaction too, whose events the replica logs in other pieces."""
     with own_server("mysql") as source, own_server("mysql", "--server-id=7", "--binlog-row-event-max-size=256") as copy:
-        replica = Database(copy.server, source.name)
-        run(
-            copy,
-            f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={source.port}, SOURCE_USER='sluice', "
-            f"SOURCE_PASSWORD='{source.password}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1",
-            "RESET BINARY LOGS AND GTIDS",
-            "START REPLICA",
-        )
+        replica = replicate(source, copy)
         run(source, ORDERS)
         offsets = streaming(source)
         values = ", ".join(f"({number}, '{'x' * 40}')" for number in range(100))

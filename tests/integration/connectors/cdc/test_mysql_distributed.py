@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from equipment.binlog_capture import (
     binlog_props,
     own_server,
     read,
+    replicate,
     rows,
     run,
     streaming,
@@ -114,6 +118,71 @@ def test_a_task_goes_on_after_any_record_whatever_is_prepared(product: str, *, m
             assert found in (left, [("d", 1), *left]), number
         ends = [record.value for record in everything if record.value is not None and "status" in record.value]
         assert [end["event_count"] for end in ends if end["status"] == "END"] == ([5, 1, 1] if metadata else [])
+
+
+@pytest.mark.thorough
+def test_what_is_prepared_comes_from_the_replica_where_it_is_committed_after_a_failover() -> None:
+    """Some of it was read of the old source, and some of it not even prepared by the time of the offset."""
+    with own_server("mysql") as source, own_server("mysql", "--server-id=7") as copy:
+        replica = replicate(source, copy)
+        run(source, ORDERS)
+        offsets = streaming(source)
+        prepare(source, "a", "INSERT INTO orders VALUES (1, 'a'), (2, 'b')")
+        prepare(source, "b", "INSERT INTO orders VALUES (3, 'c')")
+        run(source, "INSERT INTO orders VALUES (4, 'd')")
+        assert told(source, offsets, 4) == [("c", 4)]
+        prepare(source, "c", "INSERT INTO orders VALUES (5, 'e')")
+        run(source, "INSERT INTO orders VALUES (6, 'f')")
+        wait_until("the replica has all", lambda: _has(replica, 6), 120)
+        run(replica, "STOP REPLICA", "RESET REPLICA ALL")
+        run(replica, "XA COMMIT 'a'", "XA ROLLBACK 'b'", "XA COMMIT 'c'", "INSERT INTO orders VALUES (7, 'g')")
+
+        wanted = [("c", 6), ("c", 1), ("c", 2), ("c", 5), ("c", 7)]
+        found = read(replica, offsets, up_to(7))
+        assert rows(found) == wanted
+        assert pending(offsets) == 0
+        for number in range(1, len(found)):
+            stored = StoredOffsets([(PARTITION, found[number - 1].source_offset)])
+            assert told(replica, stored, 7) == wanted[number:], number
+
+
+def _has(database: Database, key: int) -> bool:
+    with suppress(Exception):
+        return bool(database.rows(f"SELECT 1 FROM orders WHERE id = {key}"))
+    return False
+
+
+@pytest.mark.parametrize("db", ["mariadb", *thorough("mysql")], indirect=True)
+def test_several_writers_at_once(db: Database) -> None:
+    """What each of them has committed comes once; what it has rolled back never; the end agrees with the table."""
+    run(db, ORDERS)
+    offsets = streaming(db)
+    kept: list[int] = []
+
+    def write(writer: int) -> None:
+        chance = random.Random(writer)
+        with closing(db.connect()) as connection, closing(connection.cursor()) as cursor:
+            for number in range(10):
+                key, xid = writer * 100 + number * 3, f"{db.name}-{writer}-{number}"
+                is_distributed, is_kept = chance.random() < 0.7, chance.random() < 0.7
+                cursor.execute(f"XA START '{xid}'" if is_distributed else "BEGIN")
+                cursor.execute(f"INSERT INTO orders VALUES ({key}, 'x'), ({key + 1}, 'y')")
+                if is_distributed:
+                    cursor.execute(f"XA END '{xid}'")
+                    cursor.execute(f"XA PREPARE '{xid}'")
+                end = "COMMIT" if is_kept else "ROLLBACK"
+                cursor.execute(f"XA {end} '{xid}'" if is_distributed else end)
+                if is_kept:
+                    kept.extend((key, key + 1))
+
+    with ThreadPoolExecutor(4) as writers:
+        list(writers.map(write, range(1, 5)))
+    run(db, "INSERT INTO orders VALUES (9999, 'last')")
+    found = told(db, offsets, 9999)
+
+    assert sorted(found) == sorted(("c", key) for key in [*kept, 9999])
+    assert pending(offsets) == 0
+    assert sorted(key for (key,) in db.rows("SELECT id FROM orders")) == sorted([*kept, 9999])
 
 
 @pytest.mark.parametrize("product", thorough("mariadb", "mysql"))

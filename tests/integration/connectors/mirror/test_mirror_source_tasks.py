@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
 from connectors.mirror.run_records import StoredRuns
 from connectors.mirror.runs import Run, Runs
@@ -243,6 +243,35 @@ def test_a_stored_offset_is_gone_on_from(
     again = start(offsets={str(place): {"offset": 1}})
     assert values(4) == [b"0", b"1", b"2", b"2"]
     again.stop()
+
+
+@pytest.mark.parametrize("old", [0, 3])
+def test_what_comes_between_two_runs_is_mirrored_though_the_first_mirrored_nothing(
+    bootstrap: str, topic: str, start: Start, values: Callable[[int], list[bytes]], old: int
+) -> None:
+    produce(bootstrap, topic, [b"old"] * old)
+    place = {"cluster": "A", "partition": 0, "topic": topic}
+    task = start(source_consumer_auto_offset_reset="latest")
+    wait_until("where it begins is stored", lambda: task.offsets.get(str(place)) == {"offset": old - 1})
+    task.stop()
+    produce(bootstrap, topic, [b"new"])
+    again = start(source_consumer_auto_offset_reset="latest", offsets=task.offsets)
+    assert values(1) == [b"new"]
+    again.stop()
+
+
+def test_a_partition_that_was_added_is_mirrored_whole_even_if_what_existed_is_left_out(
+    bootstrap: str, second_broker: BrokerInfo, topic: str, start: Start, values: Callable[[int], list[bytes]]
+) -> None:
+    for servers, name in ((bootstrap, topic), (second_broker.bootstrap_servers, f"A.{topic}")):
+        admin = admin_client(servers)
+        admin.create_partitions([NewPartitions(name, 2)])[name].result(30)
+    produce(bootstrap, topic, [b"first"], partition=1)
+    offsets = {str({"cluster": "A", "partition": 0, "topic": topic}): {"offset": -1}}
+    props = {"source_consumer_auto_offset_reset": "latest", "task_assigned_partitions": f"{topic}-0,{topic}-1"}
+    task = start(offsets=offsets, **props)
+    assert values(1) == [b"first"]
+    task.stop()
 
 
 def test_a_topic_made_anew_is_whole_whenever_all_is_killed(

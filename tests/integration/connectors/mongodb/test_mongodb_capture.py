@@ -170,3 +170,20 @@ def test_a_lost_position(capture: Capture, documents: Documents) -> None:
     with pytest.raises(ConnectError, match=r"snapshot\.mode=when_needed"):
         capture.read(1)
     assert brief(capture.read(1, snapshot_mode="when_needed")) == [("1", "r", '{"_id": 1}', "last")]
+
+
+def test_a_collection_that_was_dropped_is_followed_when_it_comes_again(capture: Capture, documents: Documents) -> None:
+    props = {"capture.scope": "collection", "capture.target": f"{documents.name}.a"}
+    documents["a"].insert_one({"_id": 1})
+    assert len(capture.drain(props)) == 1
+    documents["a"].insert_one({"_id": 2})
+    documents["a"].drop()
+    documents["a"].insert_one({"_id": 3})
+    documents["a"].rename("b")
+    documents["a"].insert_one({"_id": 4})
+    found = capture.read(3, **_dotless(props))
+    assert [record.key["id"] for record in found] == ["2", "3", "4"]
+
+
+def _dotless(props: Mapping[str, str]) -> dict[str, str]:
+    return {key.replace(".", "_"): value for key, value in props.items()}

@@ -5,125 +5,27 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from azure.storage.blob import ContentSettings
 
-from connect.data import Header, Headers, Schema, SinkRecord, SourceRecord, TimestampType
+from connect.data import Header, Headers, Schema, SourceRecord
 from connect.errors import ConfigError, ConnectError
-from connect.testing import ConnectorTestContext, SourceTaskTestContext, StoredOffsets, TopicLog, run_sink
+from connect.kits.objects.azure import AzureBlobs
+from connect.kits.objects.gcs import GoogleObjects
+from connect.testing import ConnectorTestContext, StoredOffsets, TopicLog, run_sink
 from connectors import objects
-from connectors.objects.source import AzureBlobSourceConnector, GcsSourceConnector, S3SourceConnector
+from connectors.objects.source import S3SourceConnector
 from equipment.servers.s3 import S3Server
-from equipment.stores.object_targets import ObjectTarget, object_target
+from equipment.stores.object_sources import CONNECTORS, Source, read, records_of
+from equipment.stores.object_targets import ObjectTarget
 
 pytestmark = pytest.mark.integration
-
-CONNECTORS = {"s3": S3SourceConnector, "gcs": GcsSourceConnector, "azure": AzureBlobSourceConnector}
-TIME = 1_700_000_000_123
-
-
-class Source:
-    """Tasks of a source that share what is committed."""
-
-    def __init__(self, connector: Any, props: dict[str, str], **context: Any) -> None:
-        self.offsets = StoredOffsets()
-        self._class, self._props, self._context = connector, props, context
-        self._stack = ExitStack()
-        self.context = SourceTaskTestContext(self.offsets, **context)
-
-    def start(self, **props: str) -> Any:
-        self.context = SourceTaskTestContext(self.offsets, **self._context)
-        (config, *_) = self._configs({**self._props, **props}, 1)
-        task = self._class.task_class(self._class.task_class.config_class.parse(config), self.context)
-        task.start()
-        self._stack.callback(task.stop)
-        return task
-
-    def _configs(self, props: dict[str, str], count: int) -> list[dict[str, str]]:
-        config = self._class.config_class.parse(props)
-        return list(self._class(config, ConnectorTestContext(self.offsets)).task_configs(count))
-
-    def shares(self, count: int) -> list[list[SourceRecord]]:
-        """What each of several tasks reads."""
-        return [self.of(config, StoredOffsets()) for config in self._configs(self._props, count)]
-
-    def of(self, config: Mapping[str, str | None], offsets: StoredOffsets | None = None) -> list[SourceRecord]:
-        """What a task reads."""
-        context = SourceTaskTestContext(self.offsets if offsets is None else offsets)
-        task = self._class.task_class(self._class.task_class.config_class.parse(config), context)
-        task.start()
-        self._stack.callback(task.stop)
-        found = read(task)
-        assert task.drained()
-        return found
-
-    def commit(self, task: Any, records: list[SourceRecord]) -> None:
-        self.offsets.keep(records)
-        for partition, offset in self.context.take_passed():
-            self.offsets.put(partition, offset)
-        task.commit()
-
-    def close(self) -> None:
-        self._stack.close()
-
-
-def read(task: Any) -> list[SourceRecord]:
-    records: list[SourceRecord] = []
-    while (batch := task.poll()) is not None:
-        records.extend(batch)
-    return records
-
-
-@pytest.fixture
-def sources() -> Iterator[list[Source]]:
-    made: list[Source] = []
-    yield made
-    for source in made:
-        source.close()
-
-
-@pytest.fixture(params=["s3", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("gcs", "azure"))])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectTarget]:
-    with ExitStack() as stack:
-        try:
-            yield stack.enter_context(object_target(request.param, tmp_path))
-        except ConnectError as error:
-            pytest.skip(f"no {request.param} here: {error}")
-
-
-def records_of(
-    values: list[Any], keys: list[Any], schema: Schema | None, key_schema: Schema | None
-) -> list[SinkRecord]:
-    """Records of two partitions, with headers and timestamps."""
-    made = []
-    for at, (value, key) in enumerate(zip(values, keys, strict=True)):
-        headers = Headers([Header("n", str(at), Schema.string()), Header("n", None, Schema.string(optional=True))])
-        made.append(
-            SinkRecord(
-                "orders",
-                value,
-                None if value is None else schema,
-                key,
-                key_schema,
-                at % 2,
-                TIME + at,
-                headers,
-                at // 2,
-                TimestampType.CREATE_TIME,
-                "orders",
-                at % 2,
-                at // 2,
-            )
-        )
-    return made
-
 
 ROW = Schema.struct({"id": Schema.int64(), "name": Schema.string(optional=True)}, name="Row")
 ROWS = [{"id": number, "name": None if number % 3 else f"n{number}"} for number in range(11)]
@@ -179,6 +81,54 @@ def test_what_a_storage_sink_wrote_is_restored(target: ObjectTarget, sources: li
         other.offsets.keep(found[:done])
         rest = read(other.start())
         assert [told(each) for each in rest] == [told(each) for each in found[done:]]
+
+
+TEXTS: Final = (
+    "",
+    " a",
+    "a ",
+    "\ufeffa",
+    "a\u2028b\x85c\x0b\x0cd",
+    "a\x00b",
+    "\t",
+    '"',
+    '"a"',
+    "\\n",
+    "\u00e4\U0001f600",
+    "null",
+)
+
+
+@pytest.mark.parametrize("compression", ["none", pytest.param("gzip", marks=THOROUGH)])
+def test_texts_are_restored_byte_for_byte(target: ObjectTarget, sources: list[Source], compression: str) -> None:
+    """Each kind of text may begin a file, or end it."""
+    values: list[Any] = [text for text in TEXTS for _ in range(2)]
+    keys = [None if at % 5 == 1 else f"k{at}\n" for at in range(len(values))]
+    records = records_of(values, keys, Schema.string(), Schema.string(optional=True))
+    companions = {"store.kafka.keys": "true", "store.kafka.headers": "true"}
+    companions |= {"keys.format.class": "AvroFormat", "headers.format.class": "AvroFormat"}
+    props = {**target.props, **companions, "format.class": "StringFormat", "topics": "orders"}
+    for size in ("1", "12"):
+        written = {"flush.size": size, "topics.dir": size, "name": size, "file.compression.type": compression}
+        run_sink(getattr(objects, target.connector), props | written, TopicLog(records), batch_size=5)
+        source = Source(CONNECTORS[target.kind], {**props, "topics.dir": size})
+        sources.append(source)
+        found = read(source.start())
+
+        def told(record: Any) -> tuple[Any, ...]:
+            return record.partition, record.key, record.value, [(each.key, each.value) for each in record.headers]
+
+        for partition in (0, 1):
+            wanted = [told(each) for each in records if each.partition == partition]
+            assert [told(each) for each in found if each.partition == partition] == wanted
+
+
+@pytest.mark.parametrize("name", ["Csv", "Tsv"])
+def test_what_rows_of_text_cannot_hold_is_not_restored_as_something_else(name: str) -> None:
+    """A number and its text are the same in them."""
+    props = {"s3.bucket.name": "b", "s3.region": "eu-central-1", "format.class": f"{name}Format"}
+    with pytest.raises(ConfigError, match="cannot be restored exactly"):
+        CONNECTORS["s3"].task_class.config_class.parse(props)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +203,26 @@ def test_any_objects_are_read_by_their_names(s3: S3Server, bucket: str, sources:
     assert list(records[0].value_schema.field_names) == ["n", "when"]
     assert records[0].source_partition == {"bucket": bucket, "objectKey": "in/a.csv"}
     assert task.remaining() == {"bytes": 0, "objects": 0}
+    assert task.total()["objects"] > 0
     assert task.drained()
+
+
+@pytest.mark.parametrize("by", ["key", pytest.param("web identity", marks=THOROUGH)])
+def test_a_role_is_assumed(s3: S3Server, bucket: str, sources: list[Source], tmp_path: Path, by: str) -> None:
+    if s3.product == "versitygw":
+        pytest.skip("versitygw has no roles")
+    put(s3, bucket, "in/a.txt", "one\n")
+    role = {"aws.sts.role.arn": "arn:aws:iam::123456789012:role/reader", "aws.sts.config.endpoint": s3.endpoint}
+    if by == "web identity":
+        (tmp_path / "token").write_text("a.token.of-it\n")
+        role["aws.sts.web.identity.token.file"] = str(tmp_path / "token")
+    source = Source(S3SourceConnector, {**s3.props, "s3.bucket.name": bucket, "topic": "t", "format": "text", **role})
+    sources.append(source)
+    task = source.start()
+    assert [record.value for record in read(task)] == ["one"]
+    account = task.config.s3_account
+    assert account.role is not None
+    assert account.role.arn.endswith("reader")
 
 
 def test_late_keys_replaced_objects_and_restarts(s3: S3Server, bucket: str, sources: list[Source]) -> None:
@@ -310,6 +279,42 @@ def test_objects_are_finished_once_they_are_committed(
     assert read(again) == []
     again.commit()
     assert keys(s3, bucket) == (["done/in/a.txt"] if action == "move" else [])
+
+
+def test_a_finished_object_takes_no_other_ones_place(s3: S3Server, bucket: str, sources: list[Source]) -> None:
+    """An object that comes again has the same name and size, and other content."""
+    props = {**s3.props, "s3.bucket.name": bucket, "topic": "t", "prefix": "in/", "finished.action": "move"}
+    source = Source(S3SourceConnector, {**props, "finished.prefix": "done/"})
+    sources.append(source)
+    for content in ("1\n", "2\n", "2\n"):
+        put(s3, bucket, "in/a.txt", content)
+        task = source.start()
+        source.commit(task, read(task))
+        assert read(task) == []
+    found = {key: s3.client().get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys(s3, bucket)}
+    # The third is what the second would be after a kill between its copy and its removal.
+    assert found == {"done/in/a.txt": b"1\n", "done/in/a.txt.1": b"2\n"}
+
+
+def test_objects_with_an_encoding_are_read_as_they_are_stored(target: ObjectTarget, sources: list[Source]) -> None:
+    """Clients would decompress them on the way, and then no range of them is where it should be."""
+    content = gzip.compress(b"one\ntwo\n" * 1000)
+    match target.store:
+        case GoogleObjects() as store:
+            blob = store._blob("in/a.txt.gz")
+            blob.content_encoding = "gzip"
+            blob.upload_from_string(content)
+        case AzureBlobs() as store:
+            settings = ContentSettings(content_encoding="gzip")
+            store._blob("in/a.txt.gz").upload_blob(content, content_settings=settings)
+        case store:
+            put_encoded = store._client.put_object
+            put_encoded(Bucket=store._bucket, Key="in/a.txt.gz", Body=content, ContentEncoding="gzip")
+    props = {key: value for key, value in target.props.items() if "size" not in key}
+    source = Source(CONNECTORS[target.kind], {**props, "prefix": "in/", "topic": "t"})
+    sources.append(source)
+    assert [record.value for record in read(source.start())] == ["one", "two"] * 1000
+    assert target.store.read("in/a.txt.gz") == content
 
 
 def keys(s3: S3Server, bucket: str) -> list[str]:
@@ -453,7 +458,7 @@ def test_objects_told_by_a_queue_have_no_splits(s3: S3Server, bucket: str) -> No
         ({"format.class": "x.XmlFormat"}, "Use AvroFormat"),
         ({"topic": "t", "finished.action": "move"}, "name a prefix"),
         ({"topic": "t", "finished.action": "move", "finished.prefix": "done/"}, "would be read again"),
-        ({"topic": "t", "aws.sts.role.arn": "arn:x"}, "Roles are not assumed"),
+        ({"topic": "t", "aws.sts.web.identity.token.file": "x"}, "belongs to a role"),
     ],
 )
 def test_what_is_not_supported_is_refused(props: dict[str, Any], message: str) -> None:

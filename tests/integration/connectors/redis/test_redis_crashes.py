@@ -32,6 +32,23 @@ from connectors.redis import RedisSinkConnector
 records = sink_records([{"n": number} for number in range(12)], topic="entries")
 run_sink(RedisSinkConnector, json.loads(sys.argv[1]), records, batch_size=3)
 """
+_EMPTIED: Final = """
+import json, sys
+from connect.testing.samples import sink_records
+from connect.testing.sink_run import SinkTaskRun, TopicLog
+from connectors.redis import RedisSinkTask
+from redis import Redis
+records = sink_records([{"n": number} for number in range(12)], topic="entries")
+log = TopicLog(record.replace(key=str(record.original_offset)) for record in records)
+props = json.loads(sys.argv[1])
+run = SinkTaskRun(RedisSinkTask, props, log)
+run.start(log.partitions)
+run.put(3)
+run.commit()
+Redis.from_url(props["redis.uri"]).flushall()
+while run.put(1):
+    pass
+"""
 _SOURCE: Final = """
 import json, sys
 from connect.testing.source_run import running_source
@@ -89,6 +106,16 @@ def test_without_transactions_what_was_not_committed_is_doubled(redis: RedisServ
     with redis.client() as client:
         found = Counter(fields["n"] for _, fields in client.xrange("entries"))
     assert found == {str(number): 2 if 3 <= number < 6 else 1 for number in range(12)}
+
+
+def test_a_kill_just_after_redis_was_emptied_hides_nothing(redis: RedisServer) -> None:
+    """The offsets in Redis are not moved on before it is seen that what is before them is gone."""
+    props = {"name": "entries", "redis.uri": redis.uri, "redis.type": "STRING"}
+    killed(_EMPTIED, props, "redis-sink-after-offsets:2")
+    records = sink_records([{"n": number} for number in range(12)], topic="entries")
+    run_sink(RedisSinkConnector, props, [record.replace(key=str(record.original_offset)) for record in records])
+    with redis.client() as client:
+        assert len(client.keys("entries:*")) == 12
 
 
 @pytest.mark.parametrize(

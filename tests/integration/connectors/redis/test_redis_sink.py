@@ -14,6 +14,7 @@ from redis.cluster import RedisCluster
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.testing import run_sink, run_source
+from connect.testing.contexts import ErrantRecords
 from connect.testing.samples import sink_records
 from connect.testing.sink_run import SinkTaskRun, TopicLog
 from connectors.redis import (
@@ -115,7 +116,8 @@ def test_a_collection_of_another_type_fails_the_task(multiexec: str, sink: Sink,
     client.set("orders", "no stream")
     with pytest.raises(ConnectError, match=r"WRONGTYPE|is a string"):
         sink(records([{"a": 1}]), tolerate=True, redis_multiexec=multiexec)
-    assert not client.keys("sluice*0")
+    stored = client.get("sluice.sink.offset.redis:orders.0")
+    assert stored is None or json.loads(stored)["offset"] == 0
 
 
 def test_bad_records_of_a_transaction_are_given_up_before_it(sink: Sink, client: Redis) -> None:
@@ -169,6 +171,111 @@ def test_a_redis_that_was_emptied_is_filled_again(kind: str, redis: RedisServer,
     assert found == 4
 
 
+def test_a_redis_that_was_emptied_before_a_commit_is_filled_again(redis: RedisServer, client: Redis) -> None:
+    run = run_of(redis, records([{"a": number} for number in range(4)]), redis_type="STRING")
+    run.put(2)
+    client.flushall()
+    run.put(1)
+    run.commit()
+    while run.put(10):
+        run.commit()
+    run.stop()
+    assert len(client.keys("orders:*")) == 4
+
+
+@pytest.mark.parametrize("multiexec", ["true", "false"])
+def test_a_redis_that_was_emptied_is_noticed_by_a_commit(multiexec: str, redis: RedisServer, client: Redis) -> None:
+    given = records([{"a": number} for number in range(6)])
+    run = run_of(redis, given, redis_type="STREAM", redis_multiexec=multiexec)
+    run.put(2)
+    run.commit()
+    client.flushall()
+    run.commit()
+    while run.put(2):
+        run.commit()
+    run.stop()
+    assert [fields["a"] for _, fields in client.xrange("orders")] == [str(number) for number in range(6)]
+
+
+class Losses(ErrantRecords[SinkRecord]):
+    """Has Redis lose something just after a batch was written, before the offset after it is stored."""
+
+    def __init__(self, lose: Callable[[], None]) -> None:
+        super().__init__()
+        self._lose: list[Callable[[], None]] = [lose]
+
+    def flush(self) -> None:
+        """Lose it, the first time."""
+        if self._lose:
+            self._lose.pop()()
+
+
+def test_a_redis_that_was_emptied_after_the_first_batch_is_filled_again(redis: RedisServer, client: Redis) -> None:
+    run = run_of(redis, records([{"a": number} for number in range(4)]), redis_type="STRING")
+    run.context.errant_record_reporter = Losses(client.flushall)
+    while run.put(2):
+        run.commit()
+    run.stop()
+    assert len(client.keys("orders:*")) == 4
+
+
+def test_a_redis_that_comes_back_without_the_last_batch_gets_it_again(redis: RedisServer, client: Redis) -> None:
+    """Its offset is the one that the task knows, so that only the broken connection tells of the loss."""
+    run = run_of(redis, records([{"a": number} for number in range(6)]), redis_type="STRING")
+    run.put(2)
+
+    def restart_without_the_last_batch() -> None:
+        client.delete("orders:k2", "orders:k3")
+        client.client_kill_filter(_type="normal", skipme=True)
+
+    run.context.errant_record_reporter = Losses(restart_without_the_last_batch)
+    while run.put(2):
+        run.commit()
+    run.stop()
+    assert len(client.keys("orders:*")) == 6
+
+
+def test_an_idle_connection_that_the_server_has_closed_is_replaced(redis: RedisServer, client: Redis) -> None:
+    given = records([{"a": number} for number in range(4)])
+    for kind in ("STREAM", "STRING"):
+        run = run_of(redis, given, name=kind, redis_type=kind, redis_key=kind)
+        for _ in given:
+            run.put(1, timeout=0)
+            client.client_kill_filter(_type="normal", skipme=True)
+            run.commit()
+            client.client_kill_filter(_type="normal", skipme=True)
+        run.stop()
+    assert (client.xlen("STREAM"), len(client.keys("STRING:*"))) == (4, 4)
+
+
+def test_what_a_killed_redis_had_not_saved_is_written_again() -> None:
+    """Its offsets are those of the last commit then, of which alone the loss would not be seen."""
+    with redis_server("--appendonly", "no") as server:
+        run = run_of(server, records([{"a": number} for number in range(5)]), redis_type="STRING")
+        run.put(2)
+        run.commit()
+        with server.client() as client:
+            client.save()
+        run.put(1)
+        with server.down():
+            pass
+        wait_until("the next one is written", lambda: written(run, 1))
+        run.commit()
+        while run.put(10):
+            run.commit()
+        run.stop()
+        with server.client() as client:
+            assert len(client.keys("orders:*")) == 5
+
+
+def written(run: SinkTaskRun, count: int) -> bool:
+    """Whether the task takes records, in place of asking to be called again."""
+    try:
+        return bool(run.put(count))
+    except RetriableError:
+        return False
+
+
 def test_another_task_that_writes_the_same_partition_doubles_nothing(redis: RedisServer, client: Redis) -> None:
     given = records([{"a": number} for number in range(6)])
     zombie, successor = run_of(redis, given), run_of(redis, given)
@@ -215,6 +322,40 @@ def test_a_full_server_is_tried_again(redis: RedisServer, client: Redis) -> None
     run.put(1)
     run.stop()
     assert client.get("orders:k0") == "x" * 1000
+
+
+@pytest.mark.parametrize("option", ["proto-max-bulk-len", "client-query-buffer-limit"])
+@pytest.mark.parametrize(("kind", "multiexec"), [("STRING", "false"), ("STREAM", "true"), ("STREAM", "false")])
+def test_what_the_server_never_takes_concerns_its_record_alone(option: str, kind: str, multiexec: str) -> None:
+    large = "x" * (2 << 20)
+    given = records([{"a": "0"}, {"a": large}, {"a": "2"}] if kind == "STREAM" else ["0", large, "2"])
+    props = {"redis.type": kind, "redis.multiexec": multiexec}
+    with redis_server(f"--{option}", "1mb") as server, server.client() as client:
+        errant: ErrantRecords[SinkRecord] = ErrantRecords(tolerate=True)
+        props |= {"redis.uri": server.uri}
+        run_sink(RedisSinkConnector, {"name": "a", **props}, given, errant_records=errant)
+        ((refused, error),) = errant.reported
+        assert refused.original_offset == 1
+        assert f"bytes, and the server takes 1048576 at most ({option})" in str(error)
+        written = [fields["a"] for _, fields in client.xrange("orders")] if kind == "STREAM" else None
+        assert (written or [client.get("orders:k0"), client.get("orders:k2")]) == ["0", "2"]
+        with pytest.raises(ConnectError, match="offset 1 of orders-0 cannot be written") as failure:
+            run_sink(RedisSinkConnector, {"name": "b", **props}, given)
+        assert not isinstance(failure.value, RetriableError)
+
+
+def test_a_server_that_does_not_tell_its_limits_is_written(redis: RedisServer, client: Redis, sink: Sink) -> None:
+    client.execute_command("ACL SETUSER", "writer", "on", ">secret", "~*", "&*", "+@all", "-config")
+    assert sink(records([{"a": 1}]), redis_username="writer", redis_password="secret") == []
+    assert client.xlen("orders") == 1
+
+
+@pytest.mark.parametrize("is_valkey", [False, True], ids=["redis", "valkey"])
+def test_a_transaction_is_no_larger_than_the_buffer_of_the_server(is_valkey: bool) -> None:
+    given = records([{"n": number, "a": "x" * 100_000} for number in range(20)])
+    with redis_server("--client-query-buffer-limit", "1mb", is_valkey=is_valkey) as server, server.client() as client:
+        run_sink(RedisSinkConnector, {"name": "redis", "redis.uri": server.uri, "redis.type": "STREAM"}, given)
+        assert [fields["n"] for _, fields in client.xrange("orders")] == [str(number) for number in range(20)]
 
 
 def test_replicas_that_are_missing_are_waited_for(redis: RedisServer, client: Redis) -> None:

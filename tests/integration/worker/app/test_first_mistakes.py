@@ -133,6 +133,8 @@ def test_a_typo_in_a_key_is_told_where_the_connector_starts(
     worker.connector("in", connector_class="FileStreamSource", file=str(tmp_path / "in.txt"), topicc=topic)
     assert worker.run() == 3
     assert 'Missing required configuration "topic" which has no default value.' in worker.log()
+    assert "-> topic (string): Topic to publish the lines to." in worker.log()
+    assert "The key topicc is unknown. Did you mean topic?" in worker.log()
 
 
 def test_a_missing_topic_is_told_with_what_the_sink_waits_for(

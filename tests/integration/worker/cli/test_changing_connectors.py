@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import requests
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
@@ -47,7 +48,49 @@ def test_a_connector_is_created_changed_and_brought_back(worker: StandaloneWorke
     assert "batch.size" not in worker.get(f"connectors/{topic}/config").json()
     refused = sluice(worker, "connectors", "set", topic, "batch.size=none")
     assert refused.exit_code == 1
-    assert "batch.size" in refused.output
+    assert "-> batch.size (int, by default 2000):" in refused.output
+    assert "/config/validate" not in refused.output, "REST's words"
+
+
+def test_what_one_file_has_wrong_is_told_with_its_remedy_and_the_others_follow(
+    worker: StandaloneWorker, tmp_path: Path, topic: str
+) -> None:
+    wrong, broken = written(tmp_path, "wrong", **{"tasks.max": "none"}), tmp_path / "broken.json"
+    broken.write_text("{oops")
+    done = sluice(worker, "connectors", "create", wrong, broken, written(tmp_path, topic, **{"batch.sise": "7"}))
+    assert done.exit_code == 1
+    assert "The configuration of wrong has a mistake:\n  tasks.max\n" in done.output
+    assert "-> tasks.max (int, by default 1): Maximum number of tasks." in done.output
+    assert f"{broken} starts with a brace but is not valid JSON" in done.output
+    assert f"Created {topic}." in done.output
+    assert "Warning: The key batch.sise is unknown. Did you mean batch.size?" in done.output
+    again = sluice(worker, "connectors", "create", tmp_path / f"{topic}.json")
+    assert f"already exists. Change it with `sluice connectors edit {topic}`" in again.output
+    changed = sluice(worker, "connectors", "set", topic, "task.max=1")
+    assert "Warning: The key task.max is unknown. Did you mean tasks.max?" in changed.output
+    assert "batch.sise" not in changed.output, "it warns of what it changed"
+
+
+def test_a_change_that_changes_nothing_is_not_waited_for(worker: StandaloneWorker, tmp_path: Path, topic: str) -> None:
+    done = sluice(worker, "connectors", "create", written(tmp_path, topic, **{"batch.size": "7"}), "--wait")
+    assert done.exit_code == 0
+    # Nothing restarts, so that a wait for a restart would end with status 4.
+    for command in (("set", topic, "batch.size=7"), ("restore", topic, 1)):
+        done = sluice(worker, "connectors", *command, "--wait", "--timeout", 10)
+        assert (done.exit_code, done.output.splitlines()[-1]) == (0, f"{topic} runs.")
+
+
+def test_an_address_of_the_wrong_kind_is_told_with_the_right_one(worker: StandaloneWorker) -> None:
+    done = CliRunner().invoke(main, ["status", "--url", worker.url().replace("http:", "https:")])
+    assert done.exit_code == 1
+    assert "it does not speak TLS; use http://" in done.output
+
+
+def test_a_configuration_without_its_envelope_is_told_where_it_belongs(worker: StandaloneWorker) -> None:
+    flat = {"name": "flat", "connector.class": "FileStreamSource", "topic": "t"}
+    answer = requests.post(f"{worker.url()}connectors", json=flat, timeout=60)
+    assert answer.status_code == 400
+    assert 'takes {"name": ..., "config": {...}}: move the configuration into config' in answer.json()["message"]
 
 
 def test_an_edit_sends_what_was_changed_in_the_editor(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import requests
 from click.testing import CliRunner, Result
-from confluent_kafka.admin import AdminClient, NewTopic
 
+from equipment.brokers.topics import create_topic
 from equipment.ports import own_port
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
@@ -51,18 +51,11 @@ def worker_file(folder: Path, bootstrap: str, group: str, **props: str) -> Path:
     return file
 
 
-def make(bootstrap: str, name: str, partitions: int = 1, **settings: str) -> None:
-    config = {key.replace("_", "."): value for key, value in settings.items()}
-    new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([new])[name].result(60)
-
-
 def test_damaged_topics_are_found_with_what_would_be_lost_and_the_policy_is_repaired(
     bootstrap: str, tmp_path: Path, topic: str
 ) -> None:
-    make(bootstrap, f"{topic}-config", partitions=3, cleanup_policy="compact")
-    make(bootstrap, f"{topic}-offset", cleanup_policy="delete")
+    create_topic(bootstrap, f"{topic}-config", 3, **{"cleanup.policy": "compact"})
+    create_topic(bootstrap, f"{topic}-offset", **{"cleanup.policy": "delete"})
     file = worker_file(tmp_path, bootstrap, topic)
     found = {finding["told"].split()[0]: finding for finding in doctor("--worker", file)["internal topics"]}
     assert set(found) == {f"{topic}-config", f"{topic}-offset"}

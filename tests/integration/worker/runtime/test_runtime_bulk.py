@@ -340,6 +340,31 @@ def test_a_new_connector_begins_where_auto_offset_reset_says(
     assert target.spans(topic) == spans
 
 
+def test_what_comes_between_two_runs_is_loaded_though_the_first_loaded_nothing(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 3)
+    task = start(**{"consumer.override.auto.offset.reset": "latest"})
+    wait_until("the group knows where it begins", lambda: committed(bootstrap, f"connect-{topic}", topic) == [3])
+    task.stop()
+    fill(bootstrap, topic, 2)
+    task = start(**{"consumer.override.auto.offset.reset": "latest"})
+    wait_until("what came meanwhile is loaded", lambda: target.spans(topic) == [(3, 5)])
+    task.stop()
+
+
+def test_a_topic_that_comes_later_is_loaded_whole_even_if_what_exists_is_left_out(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    task = start(topics_regex=rf"{topic}-\d", **{"consumer.override.auto.offset.reset": "latest"})
+    wait_until("it has begun", lambda: any("partition-count" in told.values for told in task.seen(messages.Metrics)))
+    create_topic(bootstrap, f"{topic}-1")
+    fill(bootstrap, f"{topic}-1", 5)
+    wait_until("it is loaded", lambda: target.spans(f"{topic}-1") == [(0, 5)])
+    task.stop()
+
+
 def test_records_that_retention_took_are_told_of(
     start: Start, target: Target, bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:

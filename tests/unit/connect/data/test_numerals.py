@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.data import Type
-from connect.data.numerals import integer_range, wrapped
+from connect.data.numerals import double_text, integer_range, wrapped
 from connect.data.schema import INTEGER_BITS, INTEGER_RANGES
 
 
@@ -25,3 +25,20 @@ def test_numbers_beyond_the_range_wrap_around(bits: int) -> None:
     assert [wrapped(number, bits) for number in (low, -1, 0, high)] == [low, -1, 0, high]
     assert (wrapped(high + 1, bits), wrapped(low - 1, bits)) == (low, high)
     assert wrapped(5 + (7 << bits), bits) == 5
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (9_999_999.999999998, "9999999.999999998"),
+        (1e7, "1.0E7"),
+        (-12_345_678.0, "-1.2345678E7"),
+        (1_764_495_097.123456, "1.764495097123456E9"),
+        (10_000_000.5, "1.00000005E7"),
+        (9_999_999_999_999_998.0, "9.999999999999998E15"),
+        (-1e16, "-1.0E16"),
+        (1.5e300, "1.5E300"),
+    ],
+)
+def test_large_doubles_are_written_as_java_does(value: float, text: str) -> None:
+    assert double_text(value) == text

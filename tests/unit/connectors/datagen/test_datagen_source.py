@@ -112,7 +112,7 @@ def test_headers_may_be_left_out(source_context: Context) -> None:
 def test_after_its_iterations_a_task_is_drained_and_does_not_fail(source_context: Context) -> None:
     context = source_context()
     task = task_of(context, iterations="3000")
-    assert task.remaining() == {"records": 3000}
+    assert task.remaining() == task.total() == {"records": 3000}
     assert not task.drained()
     records = read(task, 3000)
     assert task.poll() is None

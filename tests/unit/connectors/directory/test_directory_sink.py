@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from connect.data import Schema, SinkBatch, SinkRecord, TopicPartition, decimal_schema, timestamp_schema
-from connect.errors import ConfigError, ConnectError, DataError
+from connect.errors import ConfigError, ConnectError, DataError, RetriableError
 from connect.testing import ErrantRecords, SinkTaskTestContext, sink_records
 from connectors.directory import DirectorySinkConfig, DirectorySinkConnector, DirectorySinkTask
+from equipment.fakes.late_reports import LateReports
 
 PARTITION = TopicPartition("test", 0)
 Start = Callable[..., DirectorySinkTask]
@@ -120,6 +121,21 @@ def test_records_that_cannot_be_lines_are_reported_and_passed(
     context.errant_record_reporter = None
     with pytest.raises(DataError, match="offset 5"):
         put(task, sink_records(["a", "b", "c", "d", "e", 5]))
+
+
+def test_reports_are_durable_before_a_file_has_the_records_after_them(
+    tmp_path: Path, start: Start, context: SinkTaskTestContext
+) -> None:
+    """What is below the name of a file is passed over by the next task, bad records too."""
+    context.errant_record_reporter = reporter = LateReports()
+    task = start(format="text")
+    with pytest.raises(RetriableError):
+        put(task, sink_records(["a", 7, "b"]))
+    assert files(tmp_path) == {}
+    reporter.are_durable = True
+    put(task, sink_records(["a", 7, "b"]))
+    assert files(tmp_path) == {"test+0+0000000000+0000000002.txt": b"a\nb\n"}
+    assert [record.original_offset for record, _ in reporter.reported] == [1]
 
 
 @pytest.mark.parametrize("again", ["1", "2", "3", "100"])

@@ -499,6 +499,7 @@ def test_what_remains_is_the_bytes_that_were_not_read(folder: Any, context: Any,
     assert task.remaining() == {"bytes": 0, "files": 0}, "the folder was not looked at yet"
     assert task.poll() is not None
     assert task.remaining() == {"bytes": 2 + second.stat().st_size, "files": 2}
+    assert task.total() == {"bytes": first.stat().st_size + second.stat().st_size, "files": 2}
     rows(task)
     assert task.remaining() == {"bytes": 0, "files": 0}
     folder.append(first, "4\n")

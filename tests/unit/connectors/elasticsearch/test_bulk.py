@@ -41,6 +41,25 @@ def test_requests_are_as_large_as_allowed() -> None:
     assert [numbers(by_size.next(0.0)) for _ in range(3)] == [[0, 1], [2], [3]]
 
 
+def test_offsets_are_durable_before_what_is_in_line_under_way_parked_or_tried_again() -> None:
+    made = queue(operation(3, "a"), operation(4, "a"), operation(5, "b"), most=2)
+    partition, other = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    assert made.durable({partition: 9, other: 7}) == {partition: 3, other: 7}
+    first = made.next(1.0)
+    assert first is not None and numbers(first) == [3, 4]
+    assert made.durable({partition: 9}) == {partition: 3}
+    made.landed(first)
+    made.done(first.operations[0])
+    made.again(first.operations[1:], 10.0)
+    assert made.durable({partition: 9}) == {partition: 4}
+    made.landed(made.next(10.0))
+    made.done(first.operations[1])
+    assert made.durable({partition: 9}) == {partition: 5}
+    assert made.waited(12.0) == 12.0
+    made.forget()
+    assert (made.durable({partition: 9}), made.waited(12.0)) == ({partition: 9}, 0.0)
+
+
 def test_a_request_that_is_not_full_waits_for_more() -> None:
     made = queue(operation(0), linger=0.5, most=2)
     assert made.next(0.25) is None

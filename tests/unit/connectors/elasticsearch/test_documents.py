@@ -151,6 +151,36 @@ def test_names_by_template() -> None:
         ElasticsearchSinkConfig.parse({**ES, "index.name.template": "x-${key}"})
 
 
+def test_indexes_of_topics() -> None:
+    """As Confluent's connector named them before version 11."""
+    props = {"topic_index_map": "Orders:all-orders, other:others", "index_name_template": "x-${topic}"}
+    assert lines(record(), **props)[0]["index"]["_index"] == "all-orders"
+    assert lines(record(topic="third"), **props)[0]["index"]["_index"] == "x-third"
+    assert ElasticsearchSinkConfig.parse(ES).indexes_of_topics == {}
+
+
+@pytest.mark.parametrize(
+    ("props", "said"),
+    [
+        ({"topic.index.map": "orders"}, "is not a topic, a colon and the name of an index"),
+        ({"topic.index.map": "orders:Upper"}, "is not a topic, a colon and the name of an index"),
+        ({"topic.index.map": "a:x,a:y"}, "topic.index.map has the topic a more than once"),
+        (
+            {"topic.index.map": "a:x", "data.stream.type": "logs", "data.stream.dataset": "d"},
+            "names indexes that are made",
+        ),
+    ],
+)
+def test_indexes_of_topics_that_cannot_be(props: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        ElasticsearchSinkConfig.parse({**ES, **props})
+
+
+def test_keys_that_java_had_once_are_told_of() -> None:
+    config = ElasticsearchSinkConfig.parse({**ES, "type.name": "_doc"})
+    assert list(config.warnings()) == ["The key type.name has no effect: mapping types do not exist any more."]
+
+
 def test_topics_that_are_mapped_and_those_that_are_not() -> None:
     props = {"external_resource_usage": "ALIAS_INDEX", "topic_to_external_resource_mapping": "Orders:all"}
     assert lines(record(), **props)[0]["index"]["_index"] == "all"

@@ -138,14 +138,14 @@ def test_half_a_line_waits_for_its_end(
 
 def test_what_remains_is_the_bytes_after_the_last_record(tmp_path: Path, context: Any, start: Start) -> None:
     task = start(context, **{"batch.size": "2"})
-    assert task.remaining() == {}, "the file is not there yet"
+    assert (task.remaining(), task.total()) == ({}, {}), "the file is not there yet"
     file = tmp_path / "in.txt"
     file.write_bytes(b"one\r\ntwo\r\nthree\r\nhalf")
     seen = [task.remaining() for _ in range(3) if task.poll() or True]
     assert seen == [{"bytes": 11}, {"bytes": 4}, {"bytes": 4}]
     with file.open("ab") as writer:
         writer.write(b" a line\n")
-    assert task.remaining() == {"bytes": 12}
+    assert (task.remaining(), task.total()) == ({"bytes": 12}, {"bytes": 29})
     assert values(task) == ["half a line"]
     assert task.remaining() == {"bytes": 0}
 

@@ -184,6 +184,16 @@ def test_timestamp_initial_is_where_reading_begins(file: Path, execute: Run) -> 
 
 
 @pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
+def test_reading_goes_on_from_the_first_start_though_that_read_nothing(file: Path, execute: Run, mode: str) -> None:
+    execute("CREATE TABLE t (id INTEGER PRIMARY KEY, at TIMESTAMP NOT NULL)", "INSERT INTO t VALUES (1, 1000)")
+    options = {"mode": mode, "timestamp_column_name": "at", "timestamp_initial": "-1"}
+    offsets = StoredOffsets()
+    assert read(file, offsets, **options) == []
+    execute("INSERT INTO t VALUES (2, CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER))")
+    assert [record.value["id"] for record in read(file, offsets, **options)] == [2]
+
+
+@pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
 def test_rows_whose_time_cannot_be_read_are_reported(file: Path, execute: Run, mode: str) -> None:
     execute(
         "CREATE TABLE ev (id INTEGER PRIMARY KEY, at TIMESTAMP NOT NULL)",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any, Final
 
 import pytest
@@ -12,6 +11,7 @@ from connect.errors import DataError
 from connect.kits.objects.s3 import S3Account
 from connect.kits.objects.sqs import account_of_queue
 from connectors.objects.source.event_messages import ObjectEvent, events_of
+from equipment.growth import assert_grows_evenly
 
 
 def record(name: str, key: str) -> dict[str, Any]:
@@ -79,16 +79,10 @@ def test_other_messages_are_refused(body: str) -> None:
 
 
 def test_a_message_twice_as_long_takes_no_more_than_thrice_the_time() -> None:
-    def seconds(count: int) -> float:
-        body = json.dumps({"Records": [record("ObjectCreated:Put", f"{'%2B' * 50}{n}") for n in range(count)]})
-        times = []
-        for _ in range(5):
-            begun = time.process_time()
-            events_of(body)
-            times.append(time.process_time() - begun)
-        return min(times)
+    def message(count: int) -> str:
+        return json.dumps({"Records": [record("ObjectCreated:Put", f"{'%2B' * 50}{n}") for n in range(count)]})
 
-    assert seconds(8_000) < 3 * seconds(4_000)
+    assert_grows_evenly(events_of, message, 4_000)
 
 
 @pytest.mark.parametrize(

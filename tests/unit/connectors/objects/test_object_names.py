@@ -8,9 +8,11 @@ import gzip
 import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow.parquet as pq
 import pytest
 
 from connect.data import Headers, Schema, SinkRecord, TimestampType, date_schema, decimal_schema, timestamp_schema
@@ -422,6 +424,37 @@ def test_bad_records_are_given_up_alone(tmp_path: Path) -> None:
     # Bad records do not count for flush.size.
     assert ids(written(tmp_path, props, given, errant)) == {"topics/t/c=x/t+0+0000000000.json": [0, 5]}
     assert [bad.original_offset for bad, _ in errant.reported] == [1, 2, 3, 4]
+
+
+def test_what_columns_cannot_hold_is_given_up_in_each_folder(tmp_path: Path) -> None:
+    """The records of a batch are converted together, and each one alone if that fails."""
+    errant = ErrantRecords[SinkRecord](tolerate=True)
+    props = {"format.class": "ParquetFormat", "flush.size": "8", "partitioner.class": "FieldPartitioner"}
+    given = [record(at, {"id": "text" if at in (3, 4) else at, "name": "ab"[at % 2]}, schema=A) for at in range(10)]
+    found = written(tmp_path, {**props, "partition.field.name": "name"}, given, errant)
+    assert {name: pq.read_table(BytesIO(data))["id"].to_pylist() for name, data in found.items()} == {
+        "topics/t/name=a/t+0+0000000000.snappy.parquet": [0, 2, 6, 8],
+        "topics/t/name=b/t+0+0000000001.snappy.parquet": [1, 5, 7, 9],
+    }
+    assert sorted(bad.original_offset for bad, _ in errant.reported) == [3, 4]
+
+
+@pytest.mark.parametrize("combine", ["true", "false"])
+def test_bad_records_are_given_up_each_once_in_whatever_order_they_are_found(tmp_path: Path, combine: str) -> None:
+    """That a value is bad is found after nulls and missing folders further behind."""
+    errant = ErrantRecords[SinkRecord](tolerate=True)
+    props = {**JSON, "flush.size": "2", "partitioner.class": "FieldPartitioner", "partition.field.name": "c"}
+    props |= {"behavior.on.null.values": "fail", "combine.partitions": combine, "rotate.on.offset.commit": "true"}
+    given = [
+        record(0, {"id": 0, "c": "x", "bad": object}),
+        record(1, {"id": 1, "c": "y", "bad": object}),
+        record(2, {"id": 2, "c": "x", "bad": object}),
+        record(3, {"id": 3}),
+        record(4),
+        record(5, {"id": 5, "c": "x"}),
+    ]
+    assert list(ids(written(tmp_path, props, given, errant)).values()) == [[5]]
+    assert sorted(bad.original_offset for bad, _ in errant.reported) == [0, 1, 2, 3, 4]
 
 
 def test_the_first_bad_record_fails_the_task_without_a_queue(tmp_path: Path) -> None:

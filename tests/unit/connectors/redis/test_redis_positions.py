@@ -64,3 +64,25 @@ def test_losses_are_seen_at_a_commit() -> None:
     assert positions.lost({P0: None, P1: 2}) == {P0: 0}
     positions.forget([P0, P1])
     assert positions.lost({P0: 1, P1: 1}) == {}
+
+
+def test_a_partition_without_an_offset_is_marked_before_its_first_batch() -> None:
+    positions = Positions(refills=True)
+    positions.opened({P0: 7, P1: None})
+    assert positions.unmarked({P0: 7, P1: 3}) == {P1: 3}
+    positions.wrote({P1: 3})
+    assert positions.unmarked({P1: 3}) == {}
+    assert positions.lost({P1: None}) == {P1: 0}
+    assert positions.unmarked({P1: 0}) == {P1: 0}
+
+
+def test_nothing_is_marked_where_an_emptied_redis_is_not_filled_again() -> None:
+    positions = Positions(refills=False)
+    positions.opened({P0: None})
+    assert positions.unmarked({P0: 0}) == {}
+
+
+def test_offsets_that_are_stored_are_no_news() -> None:
+    positions = Positions(refills=True)
+    positions.wrote({P0: 7, P1: 3})
+    assert positions.news({P0: 7, P1: 4}) == {P1: 4}

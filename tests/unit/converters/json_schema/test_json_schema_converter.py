@@ -384,3 +384,46 @@ def test_nulls_and_defaults(converter: Make) -> None:
 def test_values_that_do_not_fit_are_named(converter: Make, schema: Schema) -> None:
     with pytest.raises(DataError, match=r"where INT32 is expected|a\[1\]"):
         converter().from_connect("t", schema, {"a": ["x", 1]})
+
+
+DRAFTS = {
+    "http://json-schema.org/draft-04/schema#": ("id", "definitions"),
+    "http://json-schema.org/draft-06/schema#": ("$id", "definitions"),
+    "http://json-schema.org/draft-07/schema#": ("$id", "definitions"),
+    "https://json-schema.org/draft/2019-09/schema": ("$id", "$defs"),
+    "https://json-schema.org/draft/2020-12/schema": ("$id", "$defs"),
+}
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_references_relative_to_an_id_in_every_draft(memory: MemoryRegistry, converter: Make, draft: str) -> None:
+    identity, definitions = DRAFTS[draft]
+    whole = {"type": "integer"}
+    third = {"$schema": draft, "type": "boolean"}
+    memory.add("third", third, schemaType="JSON")
+    to_third = [{"name": "third.json", "subject": "third", "version": 1}]
+    other = {"$schema": draft, identity: "http://y/other.json", "allOf": [{"$ref": "third.json"}]}
+    memory.add("other", other, schemaType="JSON", references=to_third)
+    document = {
+        "$schema": draft,
+        identity: "http://x/root.json",
+        "type": "object",
+        "properties": {
+            "within": {"$ref": f"sub.json#/{definitions}/whole"},
+            "named": {"$ref": "named.json"},
+            "chain": {"$ref": "http://y/other.json"},
+        },
+        definitions: {"sub": {identity: "sub.json", definitions: {"whole": whole}}},
+    }
+    memory.add("named", {"$schema": draft, "type": "string"}, schemaType="JSON")
+    names = {"named.json": "named", "http://y/other.json": "other"}
+    references = [{"name": name, "subject": subject, "version": 1} for name, subject in names.items()]
+    schema_id = memory.add("t-value", document, schemaType="JSON", references=references)
+    start = b"\0" + schema_id.to_bytes(4, "big")
+    made = converter(json_fail_invalid_schema="true")
+    schema, value = made.to_connect("t", start + b'{"within":1,"named":"x","chain":true}')
+    expected = {"within": Schema.int64(), "named": Schema.string(), "chain": Schema.boolean()}
+    assert schema is Schema.struct(expected)
+    assert value == {"within": 1, "named": "x", "chain": True}
+    with pytest.raises(DataError, match="chain"):
+        made.to_connect("t", start + b'{"within":1,"named":"x","chain":"no"}')

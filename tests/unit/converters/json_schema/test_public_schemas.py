@@ -97,7 +97,11 @@ def read(memory: MemoryRegistry, document: Any, value: Any, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("data", "text"), [({"a": 1}, '{"a":1}'), ("x", '"x"'), (2.5, "2.5"), ([1], "[1]"), (True, "true"), (None, None)]
+    ("data", "text"),
+    [
+        *[({"a": 1}, '{"a":1}'), ("x", '"x"'), (2.5, "2.5"), ([1], "[1]"), (True, "true"), (None, None)],
+        ({"a": [10**30, -(2**70)]}, f'{{"a":[{10**30},{-(2**70)}]}}'),
+    ],
 )
 def test_an_event(memory: MemoryRegistry, data: Any, text: str | None) -> None:
     found = read(memory, EVENT, {"id": "1", "source": "/s", "data": data})

@@ -307,3 +307,15 @@ def test_odd_messages_cost_a_small_multiple_of_reading_them_by_row(shape: str) -
                 work()
             seconds[place] = min(seconds[place], time.thread_time() - started)
     assert seconds[1] < 4 * seconds[0] + 0.02
+
+
+@pytest.mark.growth
+def test_schemas_with_many_optional_fields_are_read_evenly() -> None:
+    """Whether a field is optional, and its file proto3, is not looked up in a copy of everything for each field."""
+    config = ProtobufConverterConfig(schema_registry_url=("http://127.0.0.1:1",))
+
+    def message(count: int) -> Any:
+        fields = "".join(f"optional string f{number} = {number};" for number in range(1, count + 1))
+        return ProtoSchema(f'syntax = "proto3"; message M {{ {fields} }}').root
+
+    assert_grows_evenly(lambda root: reading_of(root, config), message, 500)

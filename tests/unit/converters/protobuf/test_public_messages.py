@@ -118,3 +118,29 @@ def test_every_message_of_googles_files_has_a_schema(package: object) -> None:
             assert reading_of(message, config).schema.name == message.name
             count += 1
     assert count >= 10
+
+
+PACKAGED = """syntax = "proto3";
+package io.events.v1;
+message Event { string id = 1; Inner inner = 2; message Inner { int32 a = 1; } }
+message Batch { repeated Event events = 1; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("indexes", "body"),
+    [("00", "0a0131"), ("0202", "0a030a0131"), ("040000", "0805")],
+    ids=["first", "second", "inner"],
+)
+@pytest.mark.parametrize("enhanced", ["false", "true"])
+def test_a_message_of_a_package_is_written_in_its_schema_again(
+    memory: MemoryRegistry, indexes: str, body: str, enhanced: str
+) -> None:
+    schema_id = memory.add("t-value", PACKAGED, schemaType="PROTOBUF")
+    options = {"auto.register.schemas": "false", "use.latest.version": "true"}
+    given = {"schema.registry.url": memory.url, "enhanced.protobuf.schema.support": enhanced, **options}
+    converter = ProtobufConverter.configured(given)
+    message = b"\0" + schema_id.to_bytes(4, "big") + bytes.fromhex(indexes + body)
+    schema, value = converter.to_connect("t", message)
+    assert converter.from_connect("t", schema, value) == message
+    converter.close()

@@ -139,6 +139,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/connectors/{name}/config"): {"topic": "orders"},
     ("PUT", "/mirror/flows/{flow}"): {"topics": "orders"},
     ("PUT", "/connector-plugins/{plugin}/config/validate"): CONFIG,
+    ("PUT", "/connector-plugins/{plugin}/config/choices"): CONFIG,
 }
 GUARDED = [pair for pair in OPERATIONS if isinstance(need_of(pair[1], pair[0]), Right | InBody)]
 

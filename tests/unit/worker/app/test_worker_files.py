@@ -32,3 +32,12 @@ def test_the_file_of_a_connector_is_recognised(tmp_path: Path) -> None:
     told = refusal(tmp_path / "source.properties", "name=n\nconnector.class=FileStreamSource\ntopic=t\n")
     assert told[0] == f"{tmp_path}/source.properties: The configuration is invalid and contains the following 4 errors:"
     assert told[-1].startswith("It has the key connector.class: the worker's file goes first")
+
+
+def test_a_file_for_the_other_command_and_one_without_brokers_are_recognised(tmp_path: Path) -> None:
+    told = refusal(tmp_path / "cluster.properties", f"{RIGHT}group.id=g\n")
+    assert told[-1] == "It has the key group.id, as files for `sluice distributed` do."
+    told = refusal(
+        tmp_path / "worker.properties", RIGHT.replace("bootstrap.servers=a:1", "offset.storage.file.filename=o")
+    )
+    assert told[-1].startswith("Set bootstrap.servers to HOST:PORT of a broker")

@@ -92,5 +92,10 @@ def test_findings_are_shown_with_their_repairs_and_the_worst_counts(monkeypatch:
     monkeypatch.setenv("NO_COLOR", "1")
     findings = [Finding("disk", Level.FINE, "Room."), Finding("clock", Level.WARNING, "Late.", "one\ntwo")]
     assert findings_text(findings) == "fine  disk: Room.\nWARN  clock: Late.\n      -> one\n      -> two"
+    mendable = Finding("internal topics", Level.ERROR, "Deletes.", "kafka-configs.sh", mend=lambda: None)
+    assert findings_text([mendable]).splitlines()[1:] == [
+        "      -> kafka-configs.sh",
+        "      -> or this command again, with --repair",
+    ]
     assert worst(findings) is Level.WARNING
     assert worst([]) is Level.FINE

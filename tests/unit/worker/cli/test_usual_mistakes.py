@@ -29,6 +29,11 @@ CONFIGS = {
         FILE | {"transforms": "a", "transforms.a.type": "NoSuchThing"},
         "`sluice plugins list` lists the plugins there are.",
     ),
+    "dead letters without tolerance": (
+        SINK | {"topics": "a", "errors.deadletterqueue.topic.name": "dead"},
+        "Set errors.tolerance=all to have bad records skipped into that topic.",
+    ),
+    "the worker's file": ({"bootstrap.servers": "a:1"}, "`sluice doctor --worker FILE` checks one."),
     "the URL of another library": (
         JDBC | {"connection.url": "mongodb://host/db"},
         "connection.url",
@@ -74,3 +79,13 @@ def test_a_worker_that_is_not_there_is_told_with_the_option() -> None:
     done = CliRunner().invoke(main, ["status", "--url", f"127.0.0.1:{own_port()}"])
     assert done.exit_code == 1
     assert "Is one running? Give the address of a worker's REST API with --url or SLUICE_URL" in done.output
+
+
+def test_a_file_that_cannot_be_read_does_not_hide_the_mistakes_of_others(tmp_path: Path) -> None:
+    broken, wrong = tmp_path / "broken.json", tmp_path / "wrong.json"
+    broken.write_text('{"name": "c", }')
+    wrong.write_text(json.dumps({"name": "c", "config": SINK}))
+    done = CliRunner().invoke(main, ["validate", str(broken), str(wrong)])
+    assert done.exit_code == 2
+    assert f"{broken} starts with a brace but is not valid JSON" in done.output
+    assert "Must configure one of topics or topics.regex" in done.output

@@ -116,7 +116,7 @@ def test_what_cannot_be_found_out_has_another_status(tmp_path: Path) -> None:
     file.write_text("{")
     done = sluice("validate", file)
     assert done.exit_code == 2
-    assert "a.json starts with a brace but is not valid JSON" in done.stderr
+    assert "a.json starts with a brace but is not valid JSON" in done.stdout
     right = properties(tmp_path / "b.properties", name="b", connector__class="FileStreamSource", topic="t")
     worker = properties(tmp_path / "w.properties", key__converter="StringConverter")
     done = sluice("validate", right, "--worker", worker)

@@ -31,7 +31,7 @@ class FarWorkers:
         self.asked: list[tuple[str, str | None, int]] = []
         self.answer: Future[Part] = Future()
 
-    def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
+    def history(self, url: str, connector: str | None, step: int, _seconds: int) -> Future[Part]:
         self.asked.append((url, connector, step))
         return self.answer
 

@@ -232,6 +232,9 @@ def test_change_data_capture_has_debeziums_names() -> None:
             _measured("cdc_snapshot_remaining_tables", 2, **snapshot_of),
             _measured("cdc_snapshot_rows_total", 40, **snapshot_of, table="public.orders"),
             _measured("cdc_snapshot_rows_total", 41, **snapshot_of),
+            # Debezium's own connector, in a JVM.
+            _measured("debezium_queue_remaining_capacity", 8192, **streaming),
+            _measured("debezium_rows_scanned", 3, **snapshot_of, table="public.items"),
         ]
     )
     seen = replace(snapshot(), tasks={Unit("a", 0): replace(SINK, own=own)})
@@ -240,7 +243,9 @@ def test_change_data_capture_has_debeziums_names() -> None:
     assert sorted(found) == [
         ("debezium_metrics_MilliSecondsBehindSource", 1250, streaming),
         ("debezium_metrics_MilliSecondsSinceLastEvent", -1, streaming),
+        ("debezium_metrics_QueueRemainingCapacity", 8192, streaming),
         ("debezium_metrics_RemainingTableCount", 2, snapshot_of),
+        ("debezium_metrics_RowsScanned", 3, {**snapshot_of, "table": "public.items"}),
         ("debezium_metrics_RowsScanned", 40, {**snapshot_of, "table": "public.orders"}),
         ("debezium_metrics_TotalNumberOfEventsSeen", 7, streaming),
     ]

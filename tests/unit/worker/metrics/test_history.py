@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from worker.metrics.history import SECONDS, SLOT, History, Part, Point, Series, added, document
+import tracemalloc
+
+from worker.metrics.history import DAY, MINUTE, SECONDS, SLOT, History, Part, Point, Series, added, document
 
 START = 1_000_000.0
 
@@ -95,3 +97,27 @@ def test_a_worker_that_is_far_behind_holds_nobody_back() -> None:
         8, {"c": Series("records", [1, None, None, None, None, None, 4], [1, *[None] * 5, 4])}
     )
     assert added([]) == Part(0, {})
+
+
+def test_24_hours_are_kept_by_the_minute() -> None:
+    history = History()
+    begin = 1_790_000_040
+    for second in range(0, DAY + 600, 20):
+        history.note(begin + second, {"c": Point(float(second % 60), float(second), "records")})
+    part = history.recorded("c", DAY).part(MINUTE)
+    series = part.connectors["c"]
+    assert (len(series.rate), set(series.rate)) == (DAY // MINUTE, {20.0}), "the mean of each minute"
+    assert part.end * MINUTE == begin + DAY + 540
+    assert series.lag[-1] == DAY + 580, "the last lag of each minute"
+    assert len(history.recorded("c", 3_600).part(MINUTE).connectors["c"].rate) == 60
+    assert len(history.recorded("c", 3_600).part(600).connectors["c"].rate) <= 7
+    assert len(history.recorded("c").part(SLOT).connectors["c"].rate) <= SECONDS // SLOT
+
+
+def test_what_a_connector_takes_is_what_the_docs_say() -> None:
+    history = History()
+    tracemalloc.start()
+    history.note(1_000.0, {f"c{number}": Point(1.0, 2.0, "records") for number in range(100)})
+    taken = tracemalloc.get_traced_memory()[0] / 100
+    tracemalloc.stop()
+    assert 13_000 < taken < 15_500

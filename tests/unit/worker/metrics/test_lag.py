@@ -11,7 +11,7 @@ from connect.internals.chain.tolerance import ErrorCounts
 from connect.source import SourceTask
 from worker.herder.offsets.lag import lag_document, source_lag_document
 from worker.messages import messages
-from worker.runtime.metrics import Rates, TaskMetrics, remaining_gauges
+from worker.runtime.metrics import AMOUNTS, Rates, TaskMetrics, amount_gauges
 
 
 def test_a_sink_shows_partitions_and_tasks() -> None:
@@ -81,7 +81,23 @@ class Telling(SourceTask[Config]):
         return dict(self.left)
 
 
+def test_what_is_told_no_longer_is_known_no_longer() -> None:
+    sent: list[messages.Metrics] = []
+    metrics = TaskMetrics(sent.append, ErrorCounts())
+    metrics.gauge("sink-record-lag", 1)
+    metrics.replace(AMOUNTS, {"source-remaining-rows": 5.0, "source-total-rows": 9.0})
+    metrics.report()
+    metrics.replace(AMOUNTS, {"source-remaining-bytes": 3.0})
+    metrics.report()
+    assert {name for name in sent[0].values if name.startswith("source-")} == {
+        "source-remaining-rows",
+        "source-total-rows",
+    }
+    assert {name for name in sent[1].values if name.startswith("source-")} == {"source-remaining-bytes"}
+    assert sent[1].values["sink-record-lag"] == 1
+
+
 def test_a_task_that_cannot_tell_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    assert remaining_gauges(Telling({"bytes": 7})) == {"source-remaining-bytes": 7.0}
-    assert remaining_gauges(Telling(5)) == {}
+    assert amount_gauges(Telling({"bytes": 7})) == {"source-remaining-bytes": 7.0}
+    assert amount_gauges(Telling(5)) == {}
     assert "failed to report what remains" in caplog.text

@@ -55,6 +55,15 @@ def test_a_process_is_known_while_it_runs() -> None:
     assert lives.seen(1.0).processes() == {}
 
 
+def test_the_jvm_of_a_process_is_known_while_a_unit_runs_there() -> None:
+    lives = Lifetimes()
+    lives.launched(TASK, 11, 0.0)
+    lives.jvm_launched(11, 12)
+    assert lives.seen(1.0).jvms == {11: 12}
+    lives.changed(TASK, Phase.GONE, 1.0)
+    assert lives.seen(1.0).jvms == {}
+
+
 def test_a_unit_without_a_process_of_its_own_lives_too() -> None:
     lives = Lifetimes()
     lives.changed(TASK, Phase.RUNNING, 1.0)

@@ -1,4 +1,4 @@
-from worker.metrics.progress import Progress, Run
+from worker.metrics.progress import Progress, ProgressLines, Run
 
 
 def test_a_line_tells_counts_rates_and_lag() -> None:
@@ -64,3 +64,23 @@ def test_a_run_of_a_sink_alone_names_what_was_written() -> None:
     run = Run(begun=0.0)
     run.add(Progress.of({}, at=0.0), Progress.of({"sink-record-send-total": 1.0}, at=2.5))
     assert run.line() == "1 record written in 2.5 s"
+
+
+def read(at: float, records: float) -> Progress:
+    return Progress.of({"source-record-write-total": records}, at)
+
+
+def test_a_log_that_is_kept_has_the_first_line_at_once_and_one_a_minute_then() -> None:
+    lines = ProgressLines(begun=0.0, seconds=60.0)
+    assert lines.line(read(2.0, 0.0)) is None
+    assert lines.line(read(4.0, 10.0)) == "10 records read (5/s)"
+    assert lines.line(read(6.0, 20.0)) is None
+    assert lines.line(read(64.0, 610.0)) == "610 records read (10/s)", "the rate is that of the minute"
+    assert lines.line(read(124.0, 610.0)) is None
+    assert lines.line(read(126.0, 630.0)) == "630 records read (10/s)", "after a rest it does not wait"
+
+
+def test_a_terminal_has_a_line_whenever_something_has_moved() -> None:
+    lines = ProgressLines(begun=0.0, seconds=0.0)
+    told = [lines.line(read(at, records)) for at, records in ((2.0, 10.0), (4.0, 20.0), (6.0, 20.0), (8.0, 30.0))]
+    assert told == ["10 records read (5/s)", "20 records read (5/s)", None, "30 records read (5/s)"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 
 import pytest
 
@@ -15,31 +14,9 @@ from equipment.waiting import wait_until
 from worker.messages import messages
 from worker.messages.messages import decode, encode
 from worker.runtime.control import Control
-from worker.runtime.link import Line, Link
 from worker.runtime.offsets.offsets import WorkerOffsetReader
 
 DEADLINE = 30.0
-
-
-@pytest.fixture
-def pipe() -> Iterator[tuple[Connection, Control]]:
-    """The worker's end of the pipe, and what a task has of the other."""
-    worker, child = Pipe()
-    worker.send_bytes(encode(messages.Resume()))
-    link = Link(Line(child, lambda: None))
-    link.open()
-    yield worker, Control(link)
-    worker.close()
-
-
-@pytest.fixture
-def worker(pipe: tuple[Connection, Control]) -> Connection:
-    return pipe[0]
-
-
-@pytest.fixture
-def control(pipe: tuple[Connection, Control]) -> Control:
-    return pipe[1]
 
 
 def test_a_wait_for_a_descriptor_ends_when_it_can_be_read(control: Control) -> None:

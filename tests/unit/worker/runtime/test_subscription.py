@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,8 +43,8 @@ class Client:
 class Task:
     """A listener that takes what comes."""
 
-    def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        return {}
+    def assigned(self, partitions: Collection[TopicPartition]) -> list[confluent_kafka.TopicPartition]:
+        return [confluent_kafka.TopicPartition(*partition) for partition in partitions]
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None: ...
 

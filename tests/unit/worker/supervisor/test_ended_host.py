@@ -127,6 +127,17 @@ def test_a_process_that_has_closed_its_pipe_and_does_not_end_is_killed_and_nobod
     assert [world.hosts.left(unit, unasked=True) for unit in (A, B)] == [True, True], "both are started again"
 
 
+def test_a_process_that_has_said_why_it_ends_has_ended_for_that_reason(world: World) -> None:
+    child = world.start(A)
+    (process,) = world.processes
+    process.theirs.send_bytes(messages.encode(messages.Failed("The JVM of its process exited with status 3.")))
+    process.theirs.close()
+    # What it has said and its end may be heard one after the other.
+    assert [*world.hosts.hear(process), *world.hosts.hear(process)] == [A]
+    assert child.join() == "has ended: The JVM of its process exited with status 3"
+    assert not world.hosts.left(A, unasked=True), "it was alone"
+
+
 def test_nobody_is_blamed_for_a_process_that_ended_because_its_worker_had_lost_the_cluster(world: World) -> None:
     for unit in (A, B):
         world.start(unit)

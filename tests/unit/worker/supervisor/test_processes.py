@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -169,6 +170,24 @@ def test_an_inquiry_without_an_answer_tells_how_its_process_ended(world: World, 
     world.supervisor.inquire(1, messages.ValidateConfig({"does": does}, {}))
     answered = wait_until("it is answered", lambda: _answered(world.notices.get(timeout=DEADLINE)))
     assert answered == Answered(1, messages.Failed(f"The process ended without an answer: it {how}."))
+
+
+def test_what_a_process_prints_when_it_crashes_is_heard_if_it_ends_while_it_is_listened_to(tmp_path: Path) -> None:
+    launcher, cue = ForkServerLauncher(children.main), tmp_path / "cue"
+    child = launcher.launch("crashes")
+    child.send(messages.ValidateConfig({"does": "close_and_crash", "file": str(cue)}, {}))
+    wait_until("it has closed its pipe", child.pipe.is_cut)
+    listening = child.receive()
+    first = next(listening)
+    assert isinstance(first, messages.LogRecord)
+    assert first.text == "closes"
+    assert child.sentinel is not None
+    cue.touch()
+    assert select.select([child.sentinel], [], [], DEADLINE)[0], "it has ended"
+    assert list(listening) == []
+    wait_until("all is heard", lambda: child.gone() or list(child.receive()))
+    assert child.join() == "was killed by SIGSEGV"
+    assert (child.crash or "").startswith("Fatal Python error: Segmentation fault")
 
 
 def test_a_death_is_noticed_although_a_grandchild_holds_the_pipe(world: World) -> None:

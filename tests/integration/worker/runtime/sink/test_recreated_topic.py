@@ -138,6 +138,30 @@ def test_a_commit_for_the_former_topic_that_came_late_is_recognised_by_the_next_
     task.stop()
 
 
+@pytest.mark.parametrize("new", [*thorough(5, 10), 15])
+def test_offsets_that_are_deleted_after_a_task_began_at_them_are_still_those_of_the_former_topic(
+    start: Start, script: Script, bootstrap: str, topic: str, group: str, new: int
+) -> None:
+    """The task has consumed nothing yet: when it first looks, neither the former topic nor its offset exists."""
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, numbers(0, 10))
+    task = start(consumer_override_allow_auto_create_topics="false")
+    consume_ten(bootstrap, topic, group, script)
+    task.stop()
+    task = start(consumer_override_allow_auto_create_topics="false")
+    wait_until("the partition is assigned", lambda: task.metric("partition-count") == 1)
+    # Else it may look for records before there are any, and begin anew since the new topic ends before its offset.
+    task.send(messages.Pause())
+    task.wait_for(messages.Paused)
+    make_at_once(bootstrap, topic)
+    wait_until("the former offset is deleted", lambda: committed(bootstrap, group, topic) == [-1001])
+    produce(bootstrap, topic, numbers(100, 100 + new))
+    task.send(messages.Resume())
+    wait_until("the new topic is put", lambda: script.values()[10:] == texts(100, 100 + new))
+    wait_until("it is committed", lambda: committed(bootstrap, group, topic) == [new])
+    task.stop()
+
+
 def test_a_task_that_keeps_offsets_of_the_former_topic_fails_in_the_next_run_too(
     start: Start, script: Script, bootstrap: str, topic: str, group: str
 ) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as ClientPartition
 
 from connect.data import SinkBatch, TopicPartition
 from connect.errors import RetriableError
-from equipment.brokers.topics import committed, create_topic, produce, read_topic
+from equipment.brokers.topics import admin_client, committed, create_topic, produce, read_topic
 from equipment.scripts.sink_script import Script, ScriptedTask
 from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
@@ -141,6 +142,23 @@ def test_a_task_that_keeps_offsets_begins_where_it_says(
     assert committed(bootstrap, group, topic) == [10]
 
 
+def test_records_that_retention_took_between_two_runs_are_told_of(
+    start: Start, script: Script, bootstrap: str, topic: str, group: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, numbers(0, 2))
+    task = start()
+    wait_until("the offset is committed", lambda: committed(bootstrap, group, topic) == [2])
+    task.stop()
+    produce(bootstrap, topic, numbers(2, 6))
+    admin = admin_client(bootstrap)
+    next(iter(admin.delete_records([ClientPartition(topic, 0, 4)]).values())).result(30)
+    task = start()
+    wait_until("the others are put", lambda: script.values() == ["0", "1", "4", "5"])
+    task.stop()
+    assert f"The records 2 to 3 of {topic}-0 were not consumed" in caplog.text
+
+
 def test_a_task_may_go_back_while_it_runs(start: Start, script: Script, bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic)
     produce(bootstrap, topic, numbers(0, 5))
@@ -153,6 +171,55 @@ def test_a_task_may_go_back_while_it_runs(start: Start, script: Script, bootstra
     script.put = put
     start()
     wait_until("what it went back for came again", lambda: script.values() == texts(0, 5) + texts(3, 5))
+
+
+def test_a_task_that_goes_back_at_a_commit_gets_nothing_newer_first(
+    start: Start, script: Script, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, numbers(0, 5))
+    back = iter([0])
+
+    def flush(task: ScriptedTask, offsets: Mapping[TopicPartition, int]) -> None:
+        if len(script.values()) >= 5:
+            for offset in back:
+                task.context.offset({TopicPartition(topic, 0): offset})
+                produce(bootstrap, topic, numbers(5, 10))
+
+    script.flush = flush
+    start(worker={"offset.flush.interval.ms": "100"})
+    wait_until("all has come", lambda: script.values()[-1:] == ["9"])
+    assert script.values() == texts(0, 5) + texts(0, 10)
+
+
+def test_a_task_that_goes_back_gets_nothing_first_that_was_consumed_with_the_batch(
+    start: Start, script: Script, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for value in (b"0", None, b"2"):
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(30) == 0
+    back = iter([0])
+
+    def put(task: ScriptedTask, records: SinkBatch) -> None:
+        if len(records):
+            for offset in back:
+                task.context.offset({TopicPartition(topic, 0): offset})
+
+    script.put = put
+    transformations = {
+        "transforms": "route",
+        "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.route.regex": ".*",
+        "transforms.route.replacement": "elsewhere",
+        "transforms.route.predicate": "empty",
+        "predicates": "empty",
+        "predicates.empty.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+    }
+    start(**transformations)
+    wait_until("the first is delivered again", lambda: script.values().count("0") == 2)
+    assert script.values()[:2] == ["0", "0"]
 
 
 def test_what_could_not_be_flushed_is_put_again_from_where_it_was_entered(

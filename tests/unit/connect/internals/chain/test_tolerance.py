@@ -102,6 +102,30 @@ def test_after_the_timeout_the_stage_has_failed() -> None:
     assert isinstance(raised.value.cause, RetriableError)
 
 
+@pytest.mark.parametrize(
+    "stage", [Stage.KEY_CONVERTER, Stage.VALUE_CONVERTER, Stage.HEADER_CONVERTER, Stage.TRANSFORMATION]
+)
+def test_what_may_pass_is_no_reason_to_leave_a_record_out(stage: Stage) -> None:
+    """A lost connection to a schema registry would make a dead letter of every record."""
+    account = Account()
+    tolerance = Tolerance(ErrorPolicy(tolerates_errors=True), [account], lambda seconds: True)
+    with pytest.raises(StageError) as raised:
+        tolerance.attempt(stage, "C", failing(1))
+    with pytest.raises(ConnectError, match=r"not yet.*errors\.retry\.timeout") as failed:
+        tolerance.give_up(Failure.of_stage(raised.value))
+    assert type(failed.value) is ConnectError
+    assert account.failures == []
+    assert tolerance.counts.total_records_skipped == 0
+    assert tolerance.counts.total_record_failures == 1
+
+
+def test_what_a_connector_reports_is_left_out_whatever_its_error() -> None:
+    account = Account()
+    tolerance = Tolerance(ErrorPolicy(tolerates_errors=True), [account], lambda seconds: True)
+    tolerance.give_up(Failure(Stage.TASK_PUT, "T", RetriableError("the target was busy")))
+    assert len(account.failures) == 1
+
+
 def test_without_a_timeout_and_for_other_errors_there_is_one_try() -> None:
     clock = Clock()
     with pytest.raises(StageError):

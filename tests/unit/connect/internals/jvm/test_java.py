@@ -57,6 +57,21 @@ def test_a_java_home_without_a_java_gives_way_to_the_path(tmp_path: Path) -> Non
     assert found.executable == java
 
 
+def test_a_java_home_that_cannot_be_used_is_told_and_one_that_can_is_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    java = fake_java(tmp_path / "java", "17")
+    path = f"{java.parent}:/usr/bin:/bin"
+    find_java(environ={"PATH": path})
+    find_java(environ={"JAVA_HOME": str(tmp_path / "java"), "PATH": path})
+    assert caplog.messages == []
+    find_java(environ={"JAVA_HOME": str(tmp_path / "none"), "PATH": path})
+    assert caplog.messages == [
+        f"JAVA_HOME: {tmp_path}/none/bin/java does not run. Java 17 of PATH is used: {java}. Correct JAVA_HOME, or "
+        "unset it."
+    ]
+
+
 def test_the_error_names_what_was_found_and_the_remedy(tmp_path: Path) -> None:
     old = fake_java(tmp_path / "old", "11")
     environ = {"JAVA_HOME": str(tmp_path / "none"), "PATH": f"{old.parent}:/usr/bin:/bin"}

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from connect.errors import PluginError
 from connect.internals.plugins import JavaPlugin, PluginKind, PluginRegistry, java_plugins
+from equipment.class_files import ABSTRACT, PUBLIC, class_file
 from equipment.growth import assert_grows_evenly
 from worker.cli.main import main
 
@@ -89,6 +90,52 @@ def test_a_damaged_jar_is_named_and_hides_no_other(tmp_path: Path) -> None:
     assert "longer than 1048576 bytes" in str(broken[3])
 
 
+SOURCE_CONNECTOR = "org.apache.kafka.connect.source.SourceConnector"
+
+
+def test_plugins_that_no_jar_lists_are_found_by_the_ancestors_of_their_classes(tmp_path: Path) -> None:
+    common = {
+        "com/acme/Base.class": class_file("com.acme.Base", SOURCE_CONNECTOR, flags=PUBLIC | ABSTRACT),
+        "com/acme/Round.class": class_file("com.acme.Round", "com.acme.Round"),
+        "com/acme/Short.class": class_file("com.acme.Short", SOURCE_CONNECTOR)[:-2],
+        "org/apache/kafka/connect/Own.class": class_file("org.apache.kafka.connect.Own", SOURCE_CONNECTOR),
+        "META-INF/versions/21/com/acme/New.class": class_file("com.acme.New", SOURCE_CONNECTOR),
+        "com/acme/logo.class": b"no class",
+    }
+    jar(tmp_path / "acme" / "base-1.jar", **common)
+    path = jar(
+        tmp_path / "acme" / "orders-2.1.jar",
+        **{
+            "com/acme/Orders.class": class_file("com.acme.Orders", "com.acme.Base"),
+            "com/acme/Hidden.class": class_file("com.acme.Hidden", "com.acme.Base", flags=0),
+            "com/acme/Mask$Key.class": class_file(
+                "com.acme.Mask$Key", "java.lang.Object", "org.apache.kafka.connect.transforms.Transformation"
+            ),
+            MANIFEST: "Implementation-Version: 2.1.7\n",
+        },
+    )
+    assert java_plugins(tmp_path) == (
+        [
+            JavaPlugin(PluginKind.CONNECTOR, "source", "com.acme.Orders", "2.1.7", path, is_listed=False),
+            JavaPlugin(PluginKind.TRANSFORMATION, None, "com.acme.Mask$Key", "2.1.7", path, is_listed=False),
+        ],
+        [],
+    )
+    assert PluginRegistry.discover([tmp_path]).find_connector("Orders", engine="java").java == path
+
+
+def test_where_connectors_are_listed_no_class_is_looked_at(tmp_path: Path) -> None:
+    unlisted = {"com/acme/Old.class": class_file("com.acme.Old", SOURCE_CONNECTOR)}
+    jar(tmp_path / "acme" / "acme-1.jar", **{SOURCE: "com.acme.New"})
+    jar(tmp_path / "acme" / "old-1.jar", **unlisted)
+    assert listed(tmp_path) == [("com.acme.New", "1")]
+    assert PluginRegistry.discover([tmp_path]).java_is_listed
+    # A plugin of another folder hides nothing, and a list of other plugins neither.
+    jar(tmp_path / "single-3.jar", **unlisted, **{TRANSFORMATION: "com.acme.Mask"})
+    assert listed(tmp_path) == [("com.acme.New", "1"), ("com.acme.Mask", "3"), ("com.acme.Old", "3")]
+    assert not PluginRegistry.discover([tmp_path]).java_is_listed
+
+
 @pytest.mark.growth
 @pytest.mark.parametrize("part", [" ", "\r\n ", "-1"])
 def test_hostile_manifests_cost_no_more_than_their_length(tmp_path: Path, part: str) -> None:
@@ -142,7 +189,7 @@ def test_a_java_class_without_a_plugin_of_python_needs_no_engine(tmp_path: Path,
 
 
 def test_an_engine_of_java_needs_a_jar(tmp_path: Path) -> None:
-    told = "engine=java needs a Java plugin, and no jar on plugin.path lists FileStreamSink as a connector"
+    told = "engine=java needs a Java plugin, and no jar on plugin.path has a connector FileStreamSink"
     with pytest.raises(PluginError, match=told):
         registry_of(tmp_path).find_connector("FileStreamSink", engine="java")
 

@@ -12,6 +12,7 @@ import pytest
 from connect.kits.cdc.incremental_state import Collection, IncrementalState
 from connect.kits.cdc.snapshots.pieces import MarkedRow, Piece, PieceRows, Progress
 from connect.kits.cdc.snapshots.readers import SnapshotReaders
+from connect.kits.cdc.snapshots.run import rows_of_table
 from equipment.waiting import wait_until
 
 
@@ -181,3 +182,19 @@ def test_readers_can_be_ended_whatever_they_wait_for(kind: type[Reader]) -> None
     readers = SnapshotReaders(3, kind, 3, lambda: None)
     readers.close()
     wait_until("the readers are closed", lambda: Reader.opened == Reader.closed)
+
+
+@pytest.mark.parametrize(
+    ("estimated", "read", "is_read", "rows"),
+    [
+        (100, 40, False, 100),
+        (100, 140, False, 140),
+        (100, 90, True, 90),
+        (0, 0, False, 0),
+        (0, 5, False, None),
+        (-1, 0, False, None),
+        (-1, 7, True, 7),
+    ],
+)
+def test_the_rows_of_a_table_are_known_or_not(estimated: int, read: int, is_read: bool, rows: int | None) -> None:
+    assert rows_of_table(estimated, read, is_read=is_read) == rows

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from connect.data import Schema, ValueColumn, date_schema, decimal_schema, time_schema, timestamp_schema
+from connect.data import ArrowColumn, Schema, ValueColumn, date_schema, decimal_schema, time_schema, timestamp_schema
 from connect.errors import DataError, SchemaError
 from connect.kits.files.formats.arrow_files import OrcFormat, ParquetFormat
 from connect.kits.files.formats.avro_container import AvroFormat
@@ -131,6 +131,21 @@ def test_groups_of_rows_are_written_as_they_fill() -> None:
         assert writer.held < 10 << 20
     assert sum(sizes) > 0
     writer.close()
+
+
+@pytest.mark.parametrize("sizes", [(1,) * 200, (63, 1, 64, 2), (5, 500, 5, 1, 1, 300), (1,)])
+def test_few_rows_at_a_time_keep_their_order(sizes: Sequence[int]) -> None:
+    """Some are kept as they came until they are worth a table."""
+    content = bytearray()
+    writer = ParquetFormat().writer(content.extend, SCHEMA, "")
+    whole, start = ArrowColumn.of(ValueColumn(VALUES, SCHEMA)), 0
+    for size in sizes:
+        writer.write(whole.slice(start, start + size))
+        assert writer.held > 0
+        start += size
+    writer.close()
+    assert pq.read_table(BytesIO(bytes(content))).to_pylist(maps_as_pydicts="strict") == VALUES[:start]
+    assert writer.held == 0
 
 
 def test_orc_is_read_by_others() -> None:
@@ -250,7 +265,12 @@ ROW = Schema.struct({"a": Schema.string(optional=True), "b": Schema.float64(opti
         (ROW, [{"a": "},{", "b": 1.5}]),
         (ROW, [{"a": "},{", "b": 1.5}, None]),
         (ROW, [{"a": "x", "b": float("nan")}, {"a": None, "b": None}]),
+        (ROW, [{"a": "null", "b": float("nan")}, {"a": None, "b": 1.0}]),
+        (ROW, [{"a": "null", "b": None}, {"a": None, "b": float("inf")}]),
         (ROW, [{"b": 1.0, "a": "x"}, {"a": "y"}]),
+        (Schema.struct({}), [{}, {}]),
+        (None, [{"a": None, "b": 1.0}, {"a": None, "b": float("nan")}]),
+        (None, [{"a": None}, [None, float("nan")]]),
         (None, []),
         (None, [{}]),
         (None, [{}, {}, {}]),
@@ -258,13 +278,19 @@ ROW = Schema.struct({"a": Schema.string(optional=True), "b": Schema.float64(opti
         (None, [{"a": [{}, {}]}, None]),
         (None, [{"a": [{}, {}]}, {}]),
         (None, ["},{", 1, None, True]),
+        (None, [{"a": [{"a": 1}, {"a": 2}]}, {"a": []}]),
+        (None, [{"a": '},{"a":', "b": "},{"}, {"a": "},{"}, {"a": {"a": 1}}]),
+        (None, [{'},{"': 1}, {'},{"': 2}]),
+        (None, [{1: "x"}, {1: "y"}]),
+        (None, [{"a": None, "b": float("inf")}, {"a": None, "b": {"c": [float("nan")]}}, {"a": None}]),
         (None, [{"a": 1 << 70}, {"b": {"c": [{}, {"d": "\n"}]}}]),
         (Schema.string(), ["},{", "a"]),
         (Schema.array(Schema.map(Schema.string(), Schema.int32())), [[{}, {}], []]),
     ],
 )
 def test_json_lines_of_all_values_are_those_of_each(schema: Schema | None, values: list[Any]) -> None:
-    assert json_lines_encoder(schema)(values) == b"".join(json_encoder(schema)(values))
+    alone = [json_lines_encoder(schema)([value]) for value in values]
+    assert json_lines_encoder(schema)(values) == b"".join(json_encoder(schema)(values)) == b"".join(alone)
 
 
 @pytest.mark.parametrize("bad", [object(), "\ud800", {"x": object()}])

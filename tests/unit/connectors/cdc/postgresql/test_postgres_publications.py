@@ -11,6 +11,7 @@ from connect.kits.cdc.tables import TableId
 from connectors.cdc.postgresql.catalog import CapturedTable
 from connectors.cdc.postgresql.config import AutoCreateMode
 from connectors.cdc.postgresql.publications import PublicationState, publication_steps
+from equipment.growth import assert_grows_evenly
 
 
 def table(name: str, oid: int, **more: Any) -> CapturedTable:
@@ -78,3 +79,11 @@ def test_changes_of_partitions_are_sent_as_configured() -> None:
     assert steps("filtered", state("p"), WHOLE, via_root=True) == [setting]
     with pytest.raises(ConnectError, match=r"Run ALTER PUBLICATION .* \(publish_via_partition_root = true\)"):
         steps("disabled", state("p"), WHOLE, via_root=True)
+
+
+def test_many_missing_tables_are_told_in_even_time() -> None:
+    def told(captured: list[CapturedTable]) -> None:
+        with pytest.raises(ConnectError, match="lacks tables"):
+            steps("disabled", state("a"), *captured)
+
+    assert_grows_evenly(told, lambda count: [table(f"t{number}", number) for number in range(count)], 1000)

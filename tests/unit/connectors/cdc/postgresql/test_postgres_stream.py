@@ -17,12 +17,15 @@ from connect.kits.cdc.tables import Column, Table, TableId
 from connect.kits.cdc.topics import TopicNaming
 from connect.kits.cdc.transactions import TransactionMetadata
 from connectors.cdc.postgresql.offsets import Position
-from connectors.cdc.postgresql.pgoutput import Relation, split_of
+from connectors.cdc.postgresql.pgoutput import Relation, RelationColumn, split_of, whole_row_of
+from connectors.cdc.postgresql.replication import PAYLOAD
 from connectors.cdc.postgresql.stream import SOURCE_SCHEMA, ChangeStream, StreamedTable, StreamNames
 from unit.connectors.cdc.postgresql import messages as sent
 
 PARTITION = {"server": "srv"}
 COLUMNS = (("id", 23, True), ("v", 25, False))
+NUMBERED = (*COLUMNS, ("n", 23, False))
+"""With a number that must not be null."""
 
 
 class Dialect:
@@ -32,6 +35,17 @@ class Dialect:
         return Conversion(Schema.int32(), int) if column.native == 23 else Conversion(Schema.string(), bytes.decode)
 
 
+SCHEMAS = TableSchemas(
+    Dialect(),
+    TopicNaming("srv"),
+    SOURCE_SCHEMA,
+    columns=ColumnRules(),
+    keys=KeyRules(),
+    placeholder="?",
+    on_failure=ConversionFailureMode.FAIL,
+)
+
+
 def look_up(relation: Relation) -> StreamedTable:
     """Every table is captured but one."""
     name = f"public.{relation.table}"
@@ -39,20 +53,14 @@ def look_up(relation: Relation) -> StreamedTable:
     if relation.table == "other":
         return StreamedTable(name, None, split, "public", relation.table, has_old_key=False)
     columns = tuple(
-        Column(each.name, "int4", optional=not each.is_key, native=each.type_oid) for each in relation.columns
+        Column(each.name, "int4", optional=each.name != "n" and not each.is_key, native=each.type_oid)
+        for each in relation.columns
     )
-    schemas = TableSchemas(
-        Dialect(),
-        TopicNaming("srv"),
-        SOURCE_SCHEMA,
-        columns=ColumnRules(),
-        keys=KeyRules(),
-        placeholder="?",
-        on_failure=ConversionFailureMode.FAIL,
-    )
-    schema = schemas.of(Table(TableId("shop", "public", relation.table), columns, ("id",)))
+    key = () if relation.table == "nokey" else ("id",)
+    schema = SCHEMAS.of(Table(TableId("shop", "public", relation.table), columns, key))
     has_old_key = any(each.is_key for each in relation.columns)
-    return StreamedTable(name, schema, split, "public", relation.table, has_old_key=has_old_key)
+    whole_row = whole_row_of(len(columns), schema)
+    return StreamedTable(name, schema, split, "public", relation.table, has_old_key, whole_row)
 
 
 def stream_at(position: Position, *, tells_transactions: bool = False) -> ChangeStream:
@@ -60,6 +68,7 @@ def stream_at(position: Position, *, tells_transactions: bool = False) -> Change
         StreamNames("1", "srv", "shop", "srv.message"),
         ChangeEvents(PARTITION, NO_HEADERS, skipped={"t"}),
         look_up,
+        SCHEMAS.with_nulls,
         position,
         PARTITION,
         metadata=TransactionMetadata("srv.transaction", PARTITION) if tells_transactions else None,
@@ -189,3 +198,59 @@ def test_a_deletion_without_its_key_is_an_error() -> None:
 def test_a_row_of_other_columns_is_an_error() -> None:
     with pytest.raises(ConnectError, match="a row of 3 columns for a table of 2"):
         records(stream_at(Position(90)), sent.begin(1, 7), sent.relation(1, "t", COLUMNS), sent.insert(100, 1, 1, 2, 3))
+
+
+def test_null_from_before_it_was_forbidden_changes_the_schema_until_the_table_is_told_again() -> None:
+    found = records(
+        stream_at(Position(90)),
+        sent.begin(100, 7),
+        sent.relation(1, "t", (("id", 23, True), ("n", 25, False))),
+        sent.insert(100, 1, 1, "a"),
+        sent.insert(110, 1, 2, None),
+        sent.insert(120, 1, 3, "c"),
+        sent.relation(1, "t", (("id", 23, True), ("n", 25, False))),
+        sent.delete(130, 1, (3, None)),
+        sent.commit(150),
+    )
+    events = [record for record in found if record.value is not None]
+
+    assert [event.value["after"] and event.value["after"]["n"] for event in events] == ["a", None, "c", None]
+    assert [event.value_schema.field("after").schema.field("n").schema.optional for event in events] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def numbered() -> StreamedTable:
+    columns = tuple(RelationColumn(name, is_key, kind, -1) for name, kind, is_key in NUMBERED)
+    return look_up(Relation(1, "public", "t", "d", columns))
+
+
+def test_whole_rows_are_those_of_their_parts() -> None:
+    table = numbered()
+    assert table.schema is not None
+    assert table.whole_row is not None
+    for row in ((1, "a", 2), (-5, "", 0), (7, None, 1), (8, "x" * 70_000, 9)):
+        message = sent.insert(100, 1, *row)
+        expected = table.schema.row(table.split(message, PAYLOAD + 6)[0])
+        assert table.whole_row(message, PAYLOAD + 6) == expected
+        assert list(expected) == ["id", "v", "n"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [(1, "a", None), (1, sent.UNCHANGED, 2), ("one", "a", 2), (1, "a")],
+    ids=["forbidden null", "not sent", "no number", "columns"],
+)
+def test_what_is_out_of_the_ordinary_is_left_to_the_parts(row: Sequence[object]) -> None:
+    whole_row = numbered().whole_row
+    assert whole_row is not None
+    assert whole_row(sent.insert(100, 1, *row), PAYLOAD + 6) is None
+
+
+def test_rows_of_a_table_without_a_key_have_none() -> None:
+    stream = stream_at(Position(90))
+    (found,) = records(stream, sent.begin(100, 7), sent.relation(1, "nokey", COLUMNS), sent.insert(100, 1, 1, "a"))
+    assert (found.key, found.key_schema, found.value["after"]) == (None, None, {"id": 1, "v": "a"})

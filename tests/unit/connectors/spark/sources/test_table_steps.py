@@ -40,7 +40,9 @@ def test_a_table_without_a_version_has_no_step() -> None:
     assert next_step(TablePosition(), None, (), 2) is None
 
 
-@pytest.mark.parametrize("reached", [TablePosition(5), TablePosition(None, 7, 2), TablePosition(5, 7, 2)])
+@pytest.mark.parametrize(
+    "reached", [TablePosition(), TablePosition(5), TablePosition(None, 7, 2), TablePosition(5, 7, 2)]
+)
 def test_offsets_come_back(reached: TablePosition) -> None:
     assert TablePosition.of(reached.offset()) == reached
 

@@ -57,6 +57,14 @@ def test_what_a_sink_cannot_have_is_refused(item: dict[str, Any], text: str) -> 
         sink_offsets([item])
 
 
+@pytest.mark.parametrize(
+    "item", [{"partition": {"f": {"x": 1}}, "offset": None}, {"partition": {"f": "a"}, "offset": {"p": [1]}}]
+)
+def test_what_cannot_be_stored_is_the_clients_mistake(item: dict[str, Any]) -> None:
+    with pytest.raises(BadRequestError, match="may only contain primitive types"):
+        source_offsets([item])
+
+
 @pytest.mark.parametrize("item", [{}, {"partition": None}, {"partition": {"f": 1}, "offset": 7}])
 def test_what_a_source_cannot_have_is_refused(item: dict[str, Any]) -> None:
     with pytest.raises(BadRequestError, match="for a source connector"):

@@ -10,12 +10,15 @@ import pytest
 
 from connect.errors import ConfigError
 from connect.internals.plugins import PluginKind, PluginRegistry
+from equipment.class_files import class_file
 from worker.messages.messages import LogRecord
 from worker.runtime.java.log_lines import parse_line
 from worker.runtime.java.settings import java_connector_props, java_worker_props, unsupported
 from worker.unit import Unit
 
 WORKER = {"bootstrap.servers": "b:9092", "key.converter": "StringConverter", "value.converter": "StringConverter"}
+
+SINK_CONNECTOR = "org.apache.kafka.connect.sink.SinkConnector"
 
 
 @pytest.fixture
@@ -49,6 +52,14 @@ def test_java_has_the_workers_properties_but_resolves_no_references(registry: Pl
         "plugin.discovery": "service_load",
         "offset.storage.file.filename": "/dev/null",
     }
+
+
+def test_java_looks_at_classes_only_if_a_plugin_is_in_no_list(registry: PluginRegistry, tmp_path: Path) -> None:
+    assert java_worker_props(WORKER, registry)["plugin.discovery"] == "service_load"
+    with zipfile.ZipFile(tmp_path / "old-1.jar", "w") as archive:
+        archive.writestr("com/acme/Old.class", class_file("com.acme.Old", SINK_CONNECTOR))
+    unlisted = PluginRegistry.discover([tmp_path])
+    assert java_worker_props(WORKER, unlisted)["plugin.discovery"] == "hybrid_warn"
 
 
 def test_a_connector_of_java_has_java_classes_and_no_key_of_sluice(registry: PluginRegistry) -> None:
@@ -89,7 +100,7 @@ def test_a_class_that_stands_for_none_of_java_is_refused(registry: PluginRegistr
         ({"engine": "spark", "errors.tolerance.rate": "5"}, False, ["engine", "errors.tolerance.rate"]),
         ({"errors.deadletterqueue.topic.name": "dlq"}, True, ["errors.deadletterqueue.topic.name"]),
         ({"errors.deadletterqueue.topic.name": "dlq"}, False, []),
-        ({"task.hang.timeout.ms": "1000"}, False, ["task.hang.timeout.ms"]),
+        ({"task.hang.timeout.ms": "1000"}, False, []),
     ],
 )
 def test_what_java_does_not_have_is_refused(props: dict[str, str], is_source: bool, refused: list[str]) -> None:
@@ -99,7 +110,7 @@ def test_what_java_does_not_have_is_refused(props: dict[str, str], is_source: bo
 @pytest.mark.parametrize("rule", ["http.allowed.hosts", "http.denied.hosts"])
 def test_a_worker_that_limits_hosts_runs_no_java(rule: str) -> None:
     (error,) = unsupported({**WORKER, rule: "*.acme.com"}, {"connector.class": "com.acme.A"}, is_source=True)
-    assert (error.key, f"The worker's {rule} does not bind Java plugins" in str(error)) == ("connector.class", True)
+    assert (error.key, f"Java plugins do not obey the worker's {rule}" in str(error)) == ("connector.class", True)
 
 
 @pytest.mark.parametrize(

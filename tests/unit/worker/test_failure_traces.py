@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rest.traces import cause_of, messages_of
+from worker.traces import cause_of, messages_of
 
 CHAIN = """\
 Traceback (most recent call last):
@@ -44,12 +44,28 @@ Caused by: java.sql.SQLException: no table <t>
 Check the name.
 \tat com.example.Db.run(Db.java:9)
 """
+NEVER_RAISED = """\
+The record at offset 0 of t-0 was not delivered: POST http://x/ was answered with HTTP status 401
+
+connect.errors.DataError: POST http://x/ was answered with HTTP status 401
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "sink.py", line 41, in put
+    raise ConnectError(text) from error
+connect.errors.ConnectError: The record at offset 0 of t-0 was not delivered
+"""
 NAMED = "worker.X: it broke\n\nTraceback (most recent call last):\n  File x\nKeyError: 'a'\n"
 
 
 @pytest.mark.parametrize(
     ("trace", "messages"),
     [
+        (
+            NEVER_RAISED,
+            ["The record at offset 0 of t-0 was not delivered: POST http://x/ was answered with HTTP status 401"],
+        ),
         (
             CHAIN,
             [

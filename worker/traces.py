@@ -58,6 +58,11 @@ def _told(trace: str) -> list[str]:
             in_frames = in_frames and line[:1].isspace()
             if not in_frames and line not in _BETWEEN:
                 errors[-1].append(line)
+        elif line in _BETWEEN:
+            # An error that was never raised has no traceback: it stands below the blank line after what is told.
+            end = above[-1].index("") if "" in above[-1] else len(above[-1])
+            errors.append(above[-1][end:])
+            del above[-1][end:]
         elif line.startswith(_JAVA_CAUSE):
             above.append([line.removeprefix(_JAVA_CAUSE)])
         elif not _JAVA_FRAMES.match(line):
