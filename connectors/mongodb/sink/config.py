@@ -333,6 +333,11 @@ class MongoSinkConfig(ConnectionConfig):
             key = next((key for key in keys if name.endswith(f".{key}") and len(name) > len(key) + 1), "")
             yield name[: -len(key) - 1] if key else "", key, value
 
+    @property
+    def sink_options(self) -> MongoSinkConfig:
+        """The options of the sink that writes: these."""
+        return self
+
     def of_topic(self, topic: str) -> MongoSinkConfig:
         """Return the options of a topic: its overrides, and all others."""
         overrides = {key: value for named, key, value in self.topic_overrides() if named == topic}
