@@ -311,7 +311,7 @@ class MongoSinkConfig(ConnectionConfig):
     def check_system(self) -> Iterable[ConfigError]:
         """Connect, and yield an error for what would fail later."""
         needs_transactions = self.delivery is Delivery.EXACTLY_ONCE
-        for problem in transaction_problems(self.client(), needs_transactions=needs_transactions):
+        for problem in transaction_problems(self.client, needs_transactions=needs_transactions):
             yield ConfigRuleError(problem, "connection.uri")
 
     def check(self) -> Iterable[ConfigError]:

@@ -94,7 +94,7 @@ class MongoDbSinkConfig(HostsConfig):
     def check_system(self) -> Iterable[ConfigError]:
         """Connect, and yield an error for what would fail later."""
         needs_transactions = self.delivery is Delivery.EXACTLY_ONCE
-        for problem in transaction_problems(self.sink_options.client(), needs_transactions=needs_transactions):
+        for problem in transaction_problems(self.sink_options.client, needs_transactions=needs_transactions):
             yield ConfigRuleError(problem, "mongodb.connection.string")
 
     def check(self) -> Iterable[ConfigError]:
