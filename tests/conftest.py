@@ -334,10 +334,10 @@ def hdfs() -> Iterator[HdfsServer]:
 
 @pytest.fixture(scope="session", params=["opensearch", *thorough("elasticsearch")])
 def search(request: pytest.FixtureRequest) -> Iterator[SearchServer]:
-    """A cluster of one node. Where it cannot be had the test is skipped."""
+    """A cluster of one node that takes small requests only. Where it cannot be had the test is skipped."""
     with ExitStack() as stack:
         try:
-            server = stack.enter_context(running_search_server(request.param))
+            server = stack.enter_context(running_search_server(request.param, {"http.max_content_length": "2mb"}))
         except ConnectError as error:
             pytest.skip(f"no {request.param} here: {error}")
         yield server

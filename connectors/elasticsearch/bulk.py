@@ -22,23 +22,28 @@ from connectors.elasticsearch.documents import Operation
 
 __all__ = ["Bulk", "BulkQueue", "Outcome", "Verdict", "verdicts"]
 
-_MALFORMED: Final = frozenset(
-    {
-        "strict_dynamic_mapping_exception",
-        "mapper_parsing_exception",
-        "illegal_argument_exception",
-        "action_request_validation_exception",
-        "document_parsing_exception",
-        "invalid_index_name_exception",
-        "routing_missing_exception",
-        "parsing_exception",
-        "x_content_parse_exception",
-    }
-)
-_CONFLICT: Final = 409
+_BAD_REQUEST: Final = 400
 _MISSING: Final = 404
+_CONFLICT: Final = 409
 _PASSING: Final = frozenset({429, 500, 502, 503, 504})
-_BLOCKED: Final = "cluster_block_exception"
+_OF_THE_INDEX: Final = frozenset({"cluster_block_exception", "index_closed_exception", "index_not_found_exception"})
+"""Kinds of errors that pass once somebody has opened, unblocked or made the index."""
+
+_OF_A_PIPELINE: Final = "ingest_processor_exception"
+_OF_ALL: Final = "validation_exception"
+"""The kind of error of a cluster that has as many shards as it may have."""
+
+_BEGINNINGS_OF_ALL: Final = tuple(
+    f"illegal_argument_exception: {beginning}"
+    for beginning in (
+        "no write index is defined for alias",
+        "pipeline with id [",
+        "only write ops with an op_type of create are allowed in data streams",
+        "Number of documents in shard",
+    )
+)
+"""What the words begin with that have the kind of a bad document's error, and are about its index."""
+
 _Key: TypeAlias = tuple[str, str]
 
 
@@ -60,11 +65,13 @@ class Outcome(Enum):
 
     DONE = auto()
     AGAIN = auto()
-    """The cluster had no room for it, or not all its shards: it is tried again, alone."""
+    """The cluster had no room for it, not all its shards, or no index that can be written: it is tried again, alone."""
     MALFORMED = auto()
+    """The cluster does not take this document."""
     CONFLICT = auto()
     """The document has a higher version, or the id of a new one is taken."""
     FAILED = auto()
+    """The cluster would refuse others too: the user lacks a right, or the index cannot be written as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +105,19 @@ def _verdict(operation: Operation, item: Mapping[str, Any]) -> Verdict:
     if status == _CONFLICT and kind == "version_conflict_engine_exception":
         is_update = operation.data.startswith(b'{"update"')
         return Verdict(operation, Outcome.AGAIN if is_update else Outcome.CONFLICT, reason)
-    if kind in _MALFORMED:
-        return Verdict(operation, Outcome.MALFORMED, reason)
-    if status in _PASSING or kind == _BLOCKED:
-        return Verdict(operation, Outcome.AGAIN, reason)
+    return Verdict(operation, _outcome(status, kind, reason), reason)
+
+
+def _outcome(status: int, kind: str, reason: str) -> Outcome:
+    """Return what becomes of an operation that was refused: the status says whose fault it is, but for a few kinds."""
+    if kind == _OF_A_PIPELINE:
+        return Outcome.MALFORMED
+    if status in _PASSING or kind in _OF_THE_INDEX:
+        return Outcome.AGAIN
     if status == _MISSING and kind == "document_missing_exception":
-        return Verdict(operation, Outcome.AGAIN, reason)
-    return Verdict(operation, Outcome.FAILED, reason)
+        return Outcome.AGAIN
+    is_of_all = kind == _OF_ALL or reason.startswith(_BEGINNINGS_OF_ALL)
+    return Outcome.MALFORMED if status == _BAD_REQUEST and not is_of_all else Outcome.FAILED
 
 
 def _told(error: Any) -> tuple[str, str]:

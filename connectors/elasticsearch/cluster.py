@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import orjson
 
-from connect.errors import ConnectError, RetriableError
+from connect.errors import ConnectError, DataError, RetriableError
 from connect.kits.http.client import HttpClient
 from connect.kits.http.messages import NoAnswerError, Request, Response
 from connect.kits.http.retries import Backoff, retry_after
@@ -25,13 +25,22 @@ JSON_LINES: Final = {"Content-Type": "application/x-ndjson", "Accept": "applicat
 
 _EXCERPT_CHARACTERS: Final = 500
 _NOT_FOUND: Final = 404
+_BAD_REQUEST: Final = 400
+_DENIED: Final = (401, 403)
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_BLOCKS: Final = (b'"cluster_block_exception"', b'"index_create_block_exception"')
+"""Kinds of errors of a cluster, or an index, that is not to be written for now, such as for a full disk."""
+
+_OF_ALL: Final = b'"validation_exception"'
+"""The kind of error of a cluster that has as many shards as it may have."""
+
 _log = logging.getLogger(__name__)
 
 
 def is_passing(response: Response) -> bool:
     """Whether a request that was answered so may succeed later."""
-    return response.status in _PASSING
+    is_blocked = response.status in _DENIED and any(kind in response.body for kind in _BLOCKS)
+    return is_blocked or response.status in _PASSING
 
 
 def refusal(response: Response) -> str:
@@ -66,18 +75,21 @@ class Cluster:
         return Request("POST", self.nodes[self.node] + path, {**JSON_LINES, **headers}, body)
 
     def prepare(self, resource: Resource, mapping: Mapping[str, Any] | None, template: str | None) -> None:
-        """Make a resource that is missing, and send its mapping if it has none. ``template`` is for data streams."""
+        """Make a resource that is missing, and send its mapping if it has none. ``template`` is for data streams.
+
+        Raises :class:`~connect.errors.DataError` if the name or the mapping cannot be, as the record has them.
+        """
         name = quote(resource.name, safe="")
         if resource.is_ours:
             if resource.is_data_stream:
                 self._make_stream(name, resource.name, template)
             elif self._ask("HEAD", f"/{name}").status == _NOT_FOUND:
-                self._make(f"/{name}", f"make the index {resource.name}")
+                self._make(f"/{name}", f"make the index {resource.name}", is_of_record=True)
         if mapping:
             found = self._done(self._ask("GET", f"/{name}/_mapping"), f"read the mapping of {resource.name}")
             if not any(each.get("mappings") for each in orjson.loads(found.body).values()):
                 answer = self._ask("PUT", f"/{name}/_mapping", mapping)
-                self._done(answer, f"send the mapping of {resource.name}")
+                self._done(answer, f"take the mapping of {resource.name}", is_of_record=True)
 
     def _make_stream(self, name: str, shown: str, template: str | None) -> None:
         if self._ask("GET", f"/_data_stream/{name}").status != _NOT_FOUND:
@@ -89,16 +101,20 @@ class Cluster:
                 self._done(self._ask("PUT", path, body), f"make the index template {template}")
         self._make(f"/_data_stream/{name}", f"make the data stream {shown}, for which an index template must match")
 
-    def _make(self, path: str, what: str) -> None:
+    def _make(self, path: str, what: str, *, is_of_record: bool = False) -> None:
         answer = self._ask("PUT", path)
         if b"resource_already_exists_exception" not in answer.body:
-            self._done(answer, what)
+            self._done(answer, what, is_of_record=is_of_record)
             _log.info("Done: %s.", what)
 
-    def _done(self, answer: Response, what: str) -> Response:
+    def _done(self, answer: Response, what: str, *, is_of_record: bool = False) -> Response:
         if 200 <= answer.status < 300:
             return answer
-        raise ConnectError(f"The cluster refuses to {what}: {refusal(answer)}. Grant the right, or make it by hand.")
+        text = f"The cluster refuses to {what}: {refusal(answer).rstrip('.')}."
+        if is_of_record and answer.status == _BAD_REQUEST and _OF_ALL not in answer.body:
+            raise DataError(text)
+        remedy = "Grant the right" if answer.status in _DENIED else "Correct that"
+        raise ConnectError(f"{text} {remedy}, or make it by hand.")
 
     def _ask(self, method: str, path: str, body: object = None) -> Response:
         """Send a request. Raises ``RetriableError`` if it may succeed later, and in the end ``ConnectError``."""

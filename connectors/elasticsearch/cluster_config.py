@@ -76,8 +76,7 @@ class ClusterConfig(HostsConfig, TlsConfig):
         importance=LOW,
         group=_GROUP,
         validator=at_least(0),
-        doc="How often a request, or a document that the cluster had no room for, is tried again before the task "
-        "fails.",
+        doc="How often a request is tried again before the task fails.",
     )
     retry_backoff_ms: int = option(
         default=100,

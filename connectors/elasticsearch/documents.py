@@ -25,7 +25,8 @@ _LONG: Final = range(-(2**63), 2**63)
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """What is to be done for one record; ``tries`` counts how often it was refused for now, since ``taken_at``.
+    """What is to be done for one record; ``tries`` counts how often it was refused for now, since ``taken_at``, and
+    ``failures`` how often a whole request with it was.
 
     With ``is_versioned`` the cluster refuses it if the document is newer; otherwise the order of the requests decides.
     """
@@ -37,6 +38,7 @@ class Operation:
     is_versioned: bool
     version: int | None = None
     tries: int = 0
+    failures: int = 0
     taken_at: float = 0.0
 
     @property

@@ -35,7 +35,8 @@ class OpenSearchSinkConfig(SearchSinkConfig, tls_prefix=""):
         importance=LOW,
         group=WRITING,
         validator=between(1000, 604_800_000),
-        doc="How long the cluster may take to accept what a task holds before the task fails, in milliseconds.",
+        doc="How long the cluster may take to accept what a task holds, and so how long a document that it has no room "
+        "for is tried again, before the task fails, in milliseconds.",
     )
     behavior_on_null_values: str = option(
         default="IGNORE",

@@ -92,10 +92,10 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
     def put(self, records: SinkBatch) -> None:
         self._pump()
         self._make_room(len(records))
-        made = list(self._documents.operations(records))
-        for each in made:
-            if isinstance(each, Operation):
-                self._prepare(each)
+        made = [
+            self._with_resource(each) if isinstance(each, Operation) else each
+            for each in self._documents.operations(records)
+        ]
         now = time.monotonic()
         for each in made:
             if isinstance(each, Operation):
@@ -157,6 +157,14 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
             if time.monotonic() - started > _LONGEST_PUT_SECONDS and len(self._queue) > most:
                 # Between two puts the consumer sends its heartbeats.
                 raise RetriableError(f"The cluster takes its time.{self._last_reason()}", retry_after=0.01)
+
+    def _with_resource(self, operation: Operation) -> Operation | Refused:
+        """Return the operation, whose index exists then; refused if the cluster takes no such index or mapping."""
+        try:
+            self._prepare(operation)
+        except DataError as error:
+            return Refused(operation.record, error)
+        return operation
 
     def _prepare(self, operation: Operation) -> None:
         """Make the index of a document, and send its mapping, once."""
@@ -251,7 +259,7 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
         bulk, response, error = answered.job, answered.response, answered.error
         if isinstance(error, NoAnswerError):
             self._cluster.turn()
-            self._again(bulk.operations, str(error), None)
+            self._send_again(bulk, str(error))
         elif response is None:
             raise self._hidden(error)
         elif 200 <= response.status < 300:
@@ -259,7 +267,7 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
             try:
                 judged = verdicts(bulk, response.body)
             except DataError as broken:
-                self._again(bulk.operations, str(broken), None)
+                self._send_again(bulk, str(broken))
                 return
             self._settle(judged)
         else:
@@ -278,7 +286,7 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
             told = f"the document is too large ({reason})" if is_too_large else reason
             self._settle([Verdict(bulk.operations[0], Outcome.MALFORMED, told)])
         elif is_passing(response):
-            self._again(bulk.operations, reason, retry_after(response.headers, time.time()))
+            self._send_again(bulk, reason, retry_after(response.headers, time.time()))
         elif response.status in _DENIED:
             raise ConnectError(f"The cluster does not let this user write: {reason}. Check the credentials and rights.")
         else:
@@ -293,26 +301,34 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
             if verdict.outcome is not Outcome.AGAIN:
                 self._queue.done(verdict.operation)
         if again:
-            self._again([verdict.operation for verdict in again], again[0].reason, None)
+            self._again([verdict.operation for verdict in again], again[0].reason)
         for verdict in judged:
             self._conclude(verdict)
 
-    def _again(self, operations: Sequence[Operation], reason: str, asked: float | None) -> None:
-        """Have operations tried again later, unless they were tried as often as allowed."""
-        self._reason = reason
-        tries = max(operation.tries for operation in operations) + 1
-        if tries > self.config.max_retries:
+    def _send_again(self, bulk: Bulk, reason: str, asked: float | None = None) -> None:
+        """Have a request that was refused as a whole sent again, unless that was done as often as allowed."""
+        operations = bulk.operations
+        failures = max(operation.failures for operation in operations) + 1
+        if failures > self.config.max_retries:
             first = _shown(operations[0].record)
             raise ConnectError(
                 f"The cluster did not accept {len(operations)} documents, the first of them {first}: "
-                f"{self._client.hide(reason)} They were tried {tries} times (max.retries)."
+                f"{self._client.hide(reason)} They were tried {failures} times (max.retries)."
             )
+        for operation in operations:
+            operation.failures = failures
+        self._again(operations, reason, asked)
+
+    def _again(self, operations: Sequence[Operation], reason: str, asked: float | None = None) -> None:
+        """Have operations tried again later; how long, flush.timeout.ms limits."""
+        self._reason = reason
         for operation in operations:
             operation.tries += 1
         # An index that was deleted meanwhile is made again; if that cannot be now, the next attempt does it.
-        with suppress(RetriableError):
+        with suppress(RetriableError, DataError):
             for operation in operations:
                 self._prepare(operation)
+        tries = max(operation.tries for operation in operations)
         wait = self.config.backoff.seconds(tries) if asked is None else asked
         _log.info("Trying %d documents again in %.1f s: %s", len(operations), wait, self._client.hide(reason))
         self._queue.again(operations, time.monotonic() + wait)
@@ -327,7 +343,10 @@ class SearchSinkTask(SinkTask[C], Generic[C]):
         elif verdict.outcome is Outcome.MALFORMED:
             self._give_up(record, error, self._writing.on_malformed)
         else:
-            raise ConnectError(f"{_shown(record)} was not written. {error}") from error
+            raise ConnectError(
+                f"{_shown(record)} was not written. {error} Others would be refused as well: correct the index or the "
+                "rights of the user, and restart the task."
+            ) from error
 
     def _conclude_conflict(self, verdict: Verdict, error: DataError) -> None:
         behavior = self._writing.on_conflict

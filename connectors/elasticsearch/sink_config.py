@@ -164,7 +164,8 @@ class SearchSinkConfig(ClusterConfig):
         importance=LOW,
         group=WRITING,
         validator=between(1000, 604_800_000),
-        doc="How long the cluster may take to accept what a task holds before the task fails, in milliseconds.",
+        doc="How long the cluster may take to accept what a task holds, and so how long a document that it has no room "
+        "for is tried again, before the task fails, in milliseconds.",
     )
     key_ignore: bool = option(
         default=False,

@@ -35,6 +35,8 @@ __all__ = ["RedisKeysSourceConnector", "RedisKeysSourceTask"]
 _log = logging.getLogger(__name__)
 _KEY_SCHEMA: Final = Schema.string()
 _WAIT_SECONDS: Final = 0.1
+_LONGEST_SILENCE_SECONDS: Final = 10.0
+"""After how long the server is asked whether it is there still."""
 _MOST_WAITING: Final = 100_000
 """How many changed keys are held; the server holds back what is beyond, and in the end breaks the connection."""
 
@@ -50,7 +52,8 @@ class RedisKeysSourceTask(SourceTask[RedisKeysSourceConfig]):
         self._cursor: int | None = None
         self._published = self._events = self._gaps = 0
         self._has_listened = False
-        self._last_change = time.monotonic()
+        self._last_change = self._heard_at = time.monotonic()
+        self._is_asked = False
 
     def poll(self) -> SourceBatch | None:
         try:
@@ -101,12 +104,24 @@ class RedisKeysSourceTask(SourceTask[RedisKeysSourceConfig]):
             while len(self._changed) < _MOST_WAITING:
                 message = self._listener.get_message(timeout=seconds)
                 if message is None:
+                    self._check_silence()
                     return
-                seconds = 0.0
+                seconds, self._heard_at, self._is_asked = 0.0, time.monotonic(), False
                 if message["type"] == "pmessage":
                     self._events += 1
                     self._last_change = time.monotonic()
                     self._changed[message["channel"].partition(b"__:")[2]] = None
+
+    def _check_silence(self) -> None:
+        """Ask a server that is silent to answer; raise if it has not: who only listens does not see that the network
+        has lost the connection."""
+        now, patience = time.monotonic(), self.config.server.timeout_seconds
+        silent = now - self._heard_at
+        if self._is_asked and silent >= patience:
+            raise RetriableError(f"Redis has not answered within {patience:g} s (redis.timeout): listening anew.")
+        if not self._is_asked and silent >= min(patience, _LONGEST_SILENCE_SECONDS):
+            self._listener.ping()
+            self._heard_at, self._is_asked = now, True
 
     def _batch(self, states: Sequence[KeyState]) -> SourceBatch | None:
         told_states = [state for state in states if state.error is None or not self._given_up(state)]
@@ -163,6 +178,7 @@ class RedisKeysSourceTask(SourceTask[RedisKeysSourceConfig]):
             self._listener.psubscribe(channel)
             while (message := self._listener.get_message(timeout=config.server.timeout_seconds)) is not None:
                 if message["type"] == "psubscribe":
+                    self._heard_at, self._is_asked = time.monotonic(), False
                     return
         raise RetriableError("Redis does not confirm that it tells changes of keys.")
 

@@ -69,6 +69,8 @@ class Receiver:
         self._readers: list[DatagramReader] = []
         self._dropped: dict[socket.socket, int] = {}
         self._told = (0, 0, 0)
+        self._deaf_until = 0.0
+        """When nothing could be received last, because the inbox was full."""
         self._next_look = self._next_warning = 0.0
         self._is_closing = False
         self._drain_until: float | None = None
@@ -150,6 +152,7 @@ class Receiver:
         """Receive from one socket, or wait for one."""
         if self._inbox.is_full:
             self._wait_for_bell()
+            self._deaf_until = time.monotonic()
         elif self._ready:
             self._ready.popleft()()
         else:
@@ -226,7 +229,9 @@ class Receiver:
                 return
             except OSError as error:
                 # No descriptor is left: those who wait are taken when others have gone.
-                _log.warning("A connection cannot be accepted: %s. Raise the limit of open files.", error.strerror)
+                self._transport.limits.complain(
+                    f"A connection cannot be accepted: {error.strerror}. Raise the limit of open files."
+                )
                 time.sleep(0.05)
                 return
             if len(self._connections) >= self._transport.limits.most_connections:
@@ -289,7 +294,7 @@ class Receiver:
         for listener in self._dropped:
             self._dropped[listener] = dropped_datagrams(listener)
         self._counts.dropped = sum(self._dropped.values())
-        for connection in [each for each in self._connections.values() if each.is_late(now)]:
+        for connection in [each for each in self._connections.values() if each.is_late(now, self._deaf_until)]:
             self._end(connection)
         lost = (self._counts.dropped, self._counts.refused_connections, self._counts.cut)
         if lost != self._told and now >= self._next_warning:

@@ -119,12 +119,15 @@ class StreamConnection:
         except OSError:
             self.is_at_end = True
 
-    def is_late(self, now: float) -> bool:
-        """Whether the peer takes too long for a handshake or a message, or has been silent for too long."""
-        silent = now - self._heard
-        if self._shakes_hands and now - self._began > _HANDSHAKE_SECONDS:
+    def is_late(self, now: float, deaf_until: float) -> bool:
+        """Whether the peer takes too long for a handshake or a message, or has been silent for too long.
+
+        Until ``deaf_until`` nothing was received from it, whatever it sent.
+        """
+        silent = now - max(self._heard, deaf_until)
+        if self._shakes_hands and now - max(self._began, deaf_until) > _HANDSHAKE_SECONDS:
             self.complaint = f"no TLS handshake within {_HANDSHAKE_SECONDS:.0f} s; does it send without TLS?"
-        elif self._framer.is_within_message and now - self._message_began > _LONGEST_MESSAGE_SECONDS:
+        elif self._framer.is_within_message and now - max(self._message_began, deaf_until) > _LONGEST_MESSAGE_SECONDS:
             self.complaint = f"no end of a message within {_LONGEST_MESSAGE_SECONDS:.0f} s"
         elif 0 < self.limits.idle_seconds < silent:
             return True

@@ -16,7 +16,7 @@ from connect.data import SinkRecord, SourceRecord
 from connect.testing import SinkConnectorTests, SourceConnectorTests
 from connect.testing.samples import sink_records
 from connectors.cdc.mongodb import MongoDbConnector
-from connectors.mongodb import MongoSinkConnector, MongoSourceConnector
+from connectors.mongodb import MongoDbSinkConnector, MongoSinkConnector, MongoSourceConnector
 from equipment.servers.mongodb import MongoServer, database_name
 
 
@@ -56,6 +56,29 @@ class TestMongoSink(SinkConnectorTests):
     @pytest.fixture
     def outage(self, mongodb: MongoServer) -> AbstractContextManager[object]:
         return mongodb.down()
+
+
+class TestDebeziumSink(TestMongoSink):
+    """The sink of Debezium's events."""
+
+    connector_class = MongoDbSinkConnector
+
+    @pytest.fixture
+    def props(self, mongodb: MongoServer, name: str) -> Mapping[str, str]:
+        return {
+            "name": "changes",
+            "mongodb.connection.string": f"{mongodb.uri}&serverSelectionTimeoutMS=300&connectTimeoutMS=300",
+            "sink.database": name,
+            "collection.name.format": "target",
+        }
+
+    @pytest.fixture
+    def records(self) -> Sequence[SinkRecord]:
+        events = [{"op": "c", "after": {"number": number}, "source": {"table": "t"}} for number in range(12)]
+        return sink_records(events, partitions=2)
+
+    def expected(self, record: SinkRecord) -> Any:
+        return record.value["after"]["number"]
 
 
 class TestExactMongoSink(TestMongoSink):

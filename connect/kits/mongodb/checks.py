@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.errors import ConnectError
@@ -39,14 +39,14 @@ def is_replicated(client: MongoClient[Any]) -> bool:
     return "setName" in hello or hello.get("msg") == "isdbgrid"
 
 
-def stream_problems(client: MongoClient[Any]) -> Iterator[str]:
-    """Yield why no change stream can be read: the server cannot be reached, signed in to, or has none."""
-    yield from _problems(client, NO_REPLICA_SET)
+def stream_problems(connect: Callable[[], MongoClient[Any]]) -> Iterator[str]:
+    """Yield why no change stream can be read: the server cannot be found, reached, signed in to, or has none."""
+    yield from _problems(connect, NO_REPLICA_SET)
 
 
-def transaction_problems(client: MongoClient[Any], *, needs_transactions: bool) -> Iterator[str]:
+def transaction_problems(connect: Callable[[], MongoClient[Any]], *, needs_transactions: bool) -> Iterator[str]:
     """Yield why nothing can be written, or not in transactions if they are needed."""
-    yield from _problems(client, NO_TRANSACTIONS if needs_transactions else "")
+    yield from _problems(connect, NO_TRANSACTIONS if needs_transactions else "")
 
 
 def collection_names(client: MongoClient[Any]) -> Iterator[tuple[str, str]]:
@@ -62,9 +62,10 @@ def collection_names(client: MongoClient[Any]) -> Iterator[tuple[str, str]]:
                         yield database, name
 
 
-def _problems(client: MongoClient[Any], unless_replicated: str) -> Iterator[str]:
+def _problems(connect: Callable[[], MongoClient[Any]], unless_replicated: str) -> Iterator[str]:
     try:
-        with client, told("connect"):
+        # The client looks a name of mongodb+srv:// up when it is made.
+        with connect() as client, told("connect"):
             if not is_replicated(client) and unless_replicated:
                 yield unless_replicated
             # Whether the user may sign in is seen with the first command that needs it.

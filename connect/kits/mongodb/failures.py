@@ -46,6 +46,7 @@ _PASSING: Final = frozenset(
         317,  # ConnectionPoolExpired
         358,  # InternalTransactionNotSupported while a cluster is upgraded
         384,  # ConnectionError
+        388,  # TransactionTooLargeForCache, of which smaller ones may find room
         9001,  # SocketException
         10058,
         10107,  # NotWritablePrimary

@@ -213,7 +213,7 @@ class MongoDbConfig(CdcConfig, SignalOptions, NotificationOptions, HostsConfig):
 
     def check_system(self) -> Iterable[ConfigError]:
         """Connect, and yield an error for what would fail later."""
-        for problem in stream_problems(self.client()):
+        for problem in stream_problems(self.client):
             yield ConfigRuleError(problem, "mongodb.connection.string")
 
     def check(self) -> Iterable[ConfigError]:

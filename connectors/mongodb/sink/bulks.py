@@ -24,8 +24,9 @@ __all__ = ["BulkWriter", "GiveUp", "RefusedWriteError", "in_namespaces", "write_
 GiveUp: TypeAlias = Callable[[Planned, DataError], None]
 
 _RAW: Final[CodecOptions[Any]] = CodecOptions(document_class=RawBSONDocument)
-_NOT_OF_RECORDS: Final = frozenset({13, 18, 20, 26, 59, 72, 79, 100, 8000})
-"""Codes of failed commands that concern every record: rights, credentials, the kind of server, the write concern."""
+_NOT_OF_RECORDS: Final = frozenset({13, 18, 20, 26, 59, 72, 79, 100, 166, 323, 8000})
+"""Codes of failed commands and writes that concern every record: rights, credentials, the kind of server or of
+collection (such as a view), the write concern."""
 
 
 class RefusedWriteError(Exception):
@@ -171,5 +172,10 @@ def _raise_if_passing(error: BulkWriteError) -> None:
             raise RetriableError(f"{text}; the records are written again.") from error
         raise ConnectError(f"{text}; correct w in connection.uri.") from error
     for refused in details["writeErrors"]:
+        if refused.get("code") in _NOT_OF_RECORDS:
+            raise ConnectError(
+                f"The server refuses to write to the collection: {refused.get('errmsg')} (code {refused.get('code')}). "
+                "Other records would be refused as well: correct the collection, or the rights of the user."
+            ) from error
         if is_passing_code(refused.get("code")) or error.has_error_label("TransientTransactionError"):
             raise RetriableError(f"The server cannot write now: {refused.get('errmsg')}") from error

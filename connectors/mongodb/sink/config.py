@@ -311,7 +311,7 @@ class MongoSinkConfig(ConnectionConfig):
     def check_system(self) -> Iterable[ConfigError]:
         """Connect, and yield an error for what would fail later."""
         needs_transactions = self.delivery is Delivery.EXACTLY_ONCE
-        for problem in transaction_problems(self.client(), needs_transactions=needs_transactions):
+        for problem in transaction_problems(self.client, needs_transactions=needs_transactions):
             yield ConfigRuleError(problem, "connection.uri")
 
     def check(self) -> Iterable[ConfigError]:
@@ -332,6 +332,11 @@ class MongoSinkConfig(ConnectionConfig):
             # The names of topics may have dots, as keys have.
             key = next((key for key in keys if name.endswith(f".{key}") and len(name) > len(key) + 1), "")
             yield name[: -len(key) - 1] if key else "", key, value
+
+    @property
+    def sink_options(self) -> MongoSinkConfig:
+        """The options of the sink that writes: these."""
+        return self
 
     def of_topic(self, topic: str) -> MongoSinkConfig:
         """Return the options of a topic: its overrides, and all others."""

@@ -12,15 +12,15 @@ from bson.raw_bson import RawBSONDocument
 
 from connect.data import SinkRecord
 from connect.errors import DataError
-from connectors.mongodb.sink.cdc import cdc_handler
+from connectors.mongodb.sink.cdc import CdcHandler, cdc_handler
 from connectors.mongodb.sink.config import MongoSinkConfig
 from connectors.mongodb.sink.documents import LOSSLESS, Document, SinkDocument
 from connectors.mongodb.sink.models import delete_model, write_model
-from connectors.mongodb.sink.namespaces import Namespace, namespace_mapper
+from connectors.mongodb.sink.namespaces import Namespace, NamespaceMapper, namespace_mapper
 from connectors.mongodb.sink.operations import Action, DriverOperation, Operation
 from connectors.mongodb.sink.processors import post_processors
 
-__all__ = ["Plan", "Planned", "Refused", "TopicPlan"]
+__all__ = ["Plan", "Planned", "Reading", "Refused", "TopicPlan"]
 
 _LARGEST_BYTES: Final = 16 * 1024 * 1024
 """Bytes of the largest document that MongoDB stores."""
@@ -48,13 +48,21 @@ class Refused:
     error: DataError
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How all records are read, and where they go, in place of what the options say."""
+
+    namespace: NamespaceMapper
+    handler: CdcHandler
+
+
 class TopicPlan:
     """The way from a record of one topic to its operation, made of the topic's options once."""
 
-    def __init__(self, config: MongoSinkConfig) -> None:
+    def __init__(self, config: MongoSinkConfig, reading: Reading | None) -> None:
         self.config = config
-        self._namespace = namespace_mapper(config)
-        self._handler = cdc_handler(config)
+        self._namespace = namespace_mapper(config) if reading is None else reading.namespace
+        self._handler = cdc_handler(config) if reading is None else reading.handler
         self._processors = post_processors(config)
         self._write = write_model(config)
         self._delete = delete_model(config) if config.delete_on_null_values else None
@@ -93,14 +101,15 @@ class TopicPlan:
 class Plan:
     """The plans of all topics."""
 
-    def __init__(self, config: MongoSinkConfig) -> None:
+    def __init__(self, config: MongoSinkConfig, reading: Reading | None) -> None:
         self._config = config
+        self._reading = reading
         self._topics: dict[str, TopicPlan] = {}
 
     def of_topic(self, topic: str) -> TopicPlan:
         """Return the plan of a topic."""
         if topic not in self._topics:
-            self._topics[topic] = TopicPlan(self._config.of_topic(topic))
+            self._topics[topic] = TopicPlan(self._config.of_topic(topic), self._reading)
         return self._topics[topic]
 
     def of(self, records: Iterable[SinkRecord]) -> tuple[list[Planned], list[Refused]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
@@ -12,22 +12,24 @@ from connect.internals.crash import crash_point
 from connect.kits.mongodb.failures import told
 from connect.sink import SinkConnector, SinkTask
 from connectors.mongodb.sink.config import Delivery, MongoSinkConfig
+from connectors.mongodb.sink.debezium_config import MongoDbSinkConfig
 
 if TYPE_CHECKING:
     from pymongo import MongoClient
 
     from connectors.mongodb.sink.bulks import BulkWriter
     from connectors.mongodb.sink.offsets import OffsetsCollection
-    from connectors.mongodb.sink.plan import Planned
+    from connectors.mongodb.sink.plan import Planned, Reading
 
-__all__ = ["MongoSinkConnector", "MongoSinkTask"]
+__all__ = ["MongoDbSinkConnector", "MongoDbSinkTask", "MongoSinkConnector", "MongoSinkTask"]
 
 _log = logging.getLogger(__name__)
+C = TypeVar("C", MongoSinkConfig, MongoDbSinkConfig)
 _FIRST_WAIT_SECONDS: Final = 0.5
 _LONGEST_WAIT_SECONDS: Final = 30.0
 
 
-class MongoSinkTask(SinkTask[MongoSinkConfig]):
+class WritingTask(SinkTask[C], Generic[C]):
     """Writes each batch before ``put`` returns: bulk by bulk, or with ``exactly-once`` in transactions.
 
     ==========================================  ====================================================================
@@ -50,9 +52,9 @@ class MongoSinkTask(SinkTask[MongoSinkConfig]):
         from connectors.mongodb.sink.timeseries import TimeSeries  # noqa: PLC0415
         from connectors.mongodb.sink.transactions import Transactions  # noqa: PLC0415
 
-        config = self.config
+        config = self._options = self.config.sink_options
         self._client = config.client()
-        self._plan = Plan(config)
+        self._plan = Plan(config, self.reading())
         self._series = TimeSeries(self._client)
         self._transactions: Transactions | None = None
         if config.delivery is Delivery.EXACTLY_ONCE:
@@ -64,6 +66,10 @@ class MongoSinkTask(SinkTask[MongoSinkConfig]):
         self._pending_records: tuple[object, ...] = ()
         self._failures = 0
         self._bulks = 0
+
+    def reading(self) -> Reading | None:
+        """Return how all records are read; ``None`` if the options say that."""
+        return None
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         if self._transactions is not None:
@@ -112,10 +118,10 @@ class MongoSinkTask(SinkTask[MongoSinkConfig]):
 
     def _after_bulk(self) -> None:
         """Wait after every so many bulks, if that is configured."""
-        every = self.config.rate_limiting_every_n
+        every = self._options.rate_limiting_every_n
         self._bulks += 1
         if every and self._bulks % every == 0:
-            self.context.wait(self.config.rate_limiting_timeout / 1000)
+            self.context.wait(self._options.rate_limiting_timeout / 1000)
 
     # -- exactly once ---------------------------------------------------------------------------------------------
 
@@ -206,6 +212,10 @@ def _place(record: SinkRecord) -> str:
     return f"The record at offset {record.original_offset} of {record.original_topic}-{record.original_partition}"
 
 
+class MongoSinkTask(WritingTask[MongoSinkConfig]):
+    """Writes as its options say."""
+
+
 class MongoSinkConnector(SinkConnector[MongoSinkConfig]):
     """Writes topics to collections of MongoDB."""
 
@@ -215,11 +225,39 @@ class MongoSinkConnector(SinkConnector[MongoSinkConfig]):
     @classmethod
     def alter_offsets(cls, config: MongoSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:
         """Alter the offsets in the database as well: with ``exactly-once`` those are the ones that count."""
-        if config.delivery is Delivery.EXACTLY_ONCE:
-            client = config.client()
-            try:
-                with told("alter the offsets"):
-                    offsets_collection(client, config).alter(offsets)
-            finally:
-                client.close()
-        return True
+        return _alter(config, offsets)
+
+
+class MongoDbSinkTask(WritingTask[MongoDbSinkConfig]):
+    """Applies changes, each to the document whose _id is the event's key."""
+
+    def reading(self) -> Reading:
+        from connectors.mongodb.sink.cdc.debezium import collection_mapper, handle  # noqa: PLC0415
+        from connectors.mongodb.sink.plan import Reading  # noqa: PLC0415
+
+        config = self.config
+        return Reading(collection_mapper(config.sink_database, config.collection_name_format), handle)
+
+
+class MongoDbSinkConnector(SinkConnector[MongoDbSinkConfig]):
+    """Applies events of Debezium to collections of MongoDB."""
+
+    task_class = MongoDbSinkTask
+    watches = False
+
+    @classmethod
+    def alter_offsets(cls, config: MongoDbSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:
+        """Alter the offsets in the database as well: with ``exactly-once`` those are the ones that count."""
+        return _alter(config.sink_options, offsets)
+
+
+def _alter(config: MongoSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:
+    """Alter the offsets in the database, if there are any."""
+    if config.delivery is Delivery.EXACTLY_ONCE:
+        client = config.client()
+        try:
+            with told("alter the offsets"):
+                offsets_collection(client, config).alter(offsets)
+        finally:
+            client.close()
+    return True

@@ -32,6 +32,8 @@ class Transactions:
         self._client = client
         self._offsets = offsets
         self._size = size
+        self._share = 0
+        """How many records the transactions of the next batch have at most; 0 for as many as allowed."""
         self._known: dict[TopicPartition, int] = {}
         self._ids: dict[str, str] = {}
         self._unread: set[TopicPartition] = set()
@@ -110,11 +112,13 @@ class Transactions:
         """Write a batch in as few transactions as possible. Raises :class:`OvertakenError` if another task wrote it.
 
         If the server refuses a record, the transaction is aborted: those before it are written in one of their own, it
-        is given up, and those after it follow in transactions that grow again. ``flush`` makes reports durable before
+        is given up, and those after it follow in transactions that grow again. After one that failed as a whole, such
+        as for its size or for the time that it took, the next ones are smaller. ``flush`` makes reports durable before
         the offset after them is.
         """
         start = 0
-        size = most = self._size or len(planned)
+        allowed = self._size or len(planned)
+        size = most = min(allowed, self._share or allowed)
         while start < len(planned):
             items = planned[start : start + size]
             after = planned[start + len(items)].place if start + len(items) < len(planned) else len(records)
@@ -130,9 +134,13 @@ class Transactions:
                     size = 1
                 else:
                     size = next(at for at, item in enumerate(items) if item is error.item)
+            except RetriableError:
+                self._share = max(1, len(items) // 2)
+                raise
             else:
                 start += len(items)
                 size = min(size * 2, most)
+        self._share = self._share * 2 if self._share * 2 < allowed else 0
         if _ends(records, len(records)).items() - self._known.items():
             flush()
             self._transact((), _ends(records, len(records)))

@@ -343,7 +343,7 @@ class MongoSourceConfig(ConnectionConfig):
 
     def check_system(self) -> Iterable[ConfigError]:
         """Connect, and yield an error for what would fail later."""
-        for problem in stream_problems(self.client()):
+        for problem in stream_problems(self.client):
             yield ConfigRuleError(problem, "connection.uri")
 
     def check(self) -> Iterable[ConfigError]:

@@ -42,8 +42,9 @@ _SETTINGS: Final = {
 class SearchServer:
     """A node that can be killed and started again with its data."""
 
-    def __init__(self, product: str, folder: Path, home: Path) -> None:
+    def __init__(self, product: str, folder: Path, home: Path, settings: Mapping[str, str]) -> None:
         self.product = product
+        self._settings = settings
         self.url = f"http://{HOST}:{own_port()}"
         self._folder = folder
         self._home = home
@@ -115,6 +116,7 @@ class SearchServer:
             "path.data": str(self._folder / "data"),
             "path.logs": str(self._folder / "logs"),
             **({"xpack.security.enabled": "false"} if self.product == "elasticsearch" else {}),
+            **self._settings,
         }
         (config / f"{self.product}.yml").write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
         (config / "jvm.options.d").mkdir(exist_ok=True)
@@ -147,14 +149,14 @@ class SearchServer:
 
 
 @contextmanager
-def running_search_server(product: str) -> Iterator[SearchServer]:
-    """Run ``elasticsearch`` or ``opensearch`` while the ``with`` block runs.
+def running_search_server(product: str, settings: Mapping[str, str] | None = None) -> Iterator[SearchServer]:
+    """Run ``elasticsearch`` or ``opensearch``, with more settings, while the ``with`` block runs.
 
     A :class:`~connect.errors.ConnectError` says why it cannot be had.
     """
     home = _unpacked(product)
     with tempfile.TemporaryDirectory(prefix=f"sluice-{product}-", dir="/tmp") as folder:
-        server = SearchServer(product, Path(folder), home)
+        server = SearchServer(product, Path(folder), home, settings or {})
         server.start()
         try:
             yield server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
@@ -177,6 +178,106 @@ def test_a_conflict_is_one_only_if_another_has_written(search: SearchServer, tas
     write(opened(older), records(topic, {"n": 0}, first=3))
     assert [record.original_offset for record, _ in older.reported] == [3]
     assert search.documents(topic) == {"k0": {"n": 1}}
+
+
+@pytest.mark.parametrize(
+    ("index", "document", "reason"),
+    [
+        ({"mappings": {"dynamic": "strict", "properties": {"n": {"type": "integer"}}}}, {"x": 1}, "strict_dynamic"),
+        ({"settings": {"index.mapping.total_fields.limit": 2}}, {"a": 1, "b": 2}, "Limit of total fields"),
+        ({"mappings": {"properties": {"k": {"type": "keyword"}}}}, {"k": "x" * 40_000}, "immense term"),
+        ({}, {"n": {"o": 1}}, "n"),
+        ({}, {"a..b": 1}, "a..b"),
+    ],
+    ids=["strict", "fields", "term", "object", "name"],
+)
+def test_what_the_cluster_refuses_of_a_document_concerns_it_alone(
+    index: Any, document: Any, reason: str, search: SearchServer, tasks: Tasks, topic: str
+) -> None:
+    search.ask("PUT", f"/{topic}", index)
+    reporter: ErrantRecords[Any] = ErrantRecords(tolerate=True)
+    task = tasks(search.url, reporter, errors_tolerance="all")
+    write(task, records(topic, {"n": 1}, document, {"n": 3}))
+    assert search.documents(topic) == {"k0": {"n": 1}, "k2": {"n": 3}}
+    ((refused, error),) = reporter.reported
+    assert refused.original_offset == 1
+    assert reason in str(error)
+
+
+def test_a_mapping_that_the_cluster_does_not_take_concerns_its_record(
+    search: SearchServer, tasks: Tasks, topic: str
+) -> None:
+    reporter: ErrantRecords[Any] = ErrantRecords(tolerate=True)
+    task = tasks(search.url, reporter, errors_tolerance="all")
+    write(task, records(topic, {"a..b": 1}, schema=Schema.struct({"a..b": Schema.int32()})))
+    write(task, records(topic, {"n": 1}, schema=Schema.struct({"n": Schema.int32()}), first=1))
+    assert search.documents(topic) == {"k0": {"n": 1}}
+    ((refused, error),) = reporter.reported
+    assert refused.original_offset == 0
+    assert f"refuses to take the mapping of {topic}" in str(error)
+
+
+def test_what_concerns_every_document_fails_the_task_whatever_is_tolerated(
+    search: SearchServer, tasks: Tasks, topic: str
+) -> None:
+    for name in ("a", "b"):
+        search.ask("PUT", f"/{topic}-{name}", {"aliases": {topic: {}}})
+    search.ask("PUT", f"/{topic}-c", {"settings": {"index.default_pipeline": f"none-{topic}"}})
+    reporter: ErrantRecords[Any] = ErrantRecords(tolerate=True)
+    for name, reason in ((topic, "no write index is defined for alias"), (f"{topic}-c", "does not exist")):
+        with pytest.raises(ConnectError, match=rf"{reason}.* Others would be refused as well"):
+            write(tasks(search.url, reporter, errors_tolerance="all", index_name_template=name), records(topic, {}))
+    assert reporter.reported == []
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (429, "es_rejected_execution_exception"),
+        (400, "index_closed_exception"),
+        (403, "cluster_block_exception"),
+        (404, "index_not_found_exception"),
+    ],
+    ids=["busy", "closed", "blocked", "missing"],
+)
+def test_a_document_that_cannot_be_written_now_is_tried_again_until_the_flush_times_out(
+    refusal: tuple[int, str], api: HttpApi, tasks: Tasks, topic: str
+) -> None:
+    seen = serve(api, topic, lambda asked, number: items(asked, refusal if number < 6 else None))
+    write(tasks(api.url, schema_ignore="true", max_retries="2"), records(topic, {"n": 1}))
+    assert len(seen) == 6
+
+
+def test_a_block_of_the_whole_cluster_is_waited_for(api: HttpApi, tasks: Tasks, topic: str) -> None:
+    block = Answer(403, '{"error":{"type":"cluster_block_exception","reason":"read-only"},"status":403}')
+    seen = serve(api, topic, lambda asked, number: items(asked) if number > 2 else block)
+    write(tasks(api.url, schema_ignore="true"), records(topic, {"n": 1}))
+    assert len(seen) == 3
+
+
+def test_a_document_that_a_pipeline_cannot_process_is_reported(api: HttpApi, tasks: Tasks, topic: str) -> None:
+    reporter: ErrantRecords[Any] = ErrantRecords(tolerate=True)
+    serve(api, topic, lambda asked, _: items(asked, None, (500, "ingest_processor_exception")))
+    task = tasks(api.url, reporter, schema_ignore="true", errors_tolerance="all")
+    write(task, records(topic, {"n": 1}, {"n": 2}))
+    assert [record.original_offset for record, _ in reporter.reported] == [1]
+
+
+@pytest.mark.parametrize("compression", ["false", "true"])
+def test_a_request_over_the_limit_of_the_server_is_divided(
+    compression: str, search: SearchServer, tasks: Tasks, topic: str
+) -> None:
+    reporter: ErrantRecords[Any] = ErrantRecords(tolerate=True)
+    task = tasks(
+        search.url, reporter, errors_tolerance="all", bulk_size_bytes="-1", connection_compression=compression
+    )  # fmt: skip
+    texts = [secrets.token_hex(size // 2) for size in (500_000, 500_000, 500_000, 500_000, 5_000_000, 10)]
+    write(task, records(topic, *({"text": text} for text in texts)))
+    written = {f"k{number}": {"text": text} for number, text in enumerate(texts) if number != 4}
+    assert search.documents(topic) == written
+    ((refused, error),) = reporter.reported
+    assert refused.original_offset == 4
+    assert "the document is too large (HTTP status 413" in str(error)
 
 
 def test_an_index_that_is_deleted_meanwhile_is_made_again(search: SearchServer, tasks: Tasks, topic: str) -> None:

@@ -150,6 +150,27 @@ def test_a_full_queue_makes_senders_wait(listening: Callable[..., Listening]) ->
     assert sent.is_set()
 
 
+def test_senders_that_wait_for_room_are_not_idle(listening: Callable[..., Listening]) -> None:
+    task = listening(queue_max_size="100", idle_timeout_ms="100")
+    lines = [b"<13>a: %06d %b\n" % (number, b"x" * 1000) for number in range(5_000)]
+    ended = threading.Event()
+
+    def send() -> None:
+        try:
+            task.send(b"".join(lines))
+        finally:
+            ended.set()
+
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    wait_until("the queue is full", lambda: task.measured("syslog_queue_messages") >= 100)
+    # The receiver looks for idle senders every second.
+    assert not ended.wait(2.5)
+    assert [int(text[:6]) for text in task.wait_for(5_000)] == list(range(5_000))
+    sender.join(10)
+    assert task.measured("syslog_truncated_total") == 0
+
+
 def test_a_slow_sender_and_a_silent_one_hold_up_nobody(listening: Callable[..., Listening]) -> None:
     task = listening(max_connections="3")
     with task.connect(), task.connect() as slow:

@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from bson.objectid import ObjectId
 
+from connect.data import SinkRecord
 from connect.errors import DataError
 from connect.kits.mongodb.extended_json import parse_document
 from connectors.mongodb.sink.documents import Document, SinkDocument
 from connectors.mongodb.sink.fields import equality
+from connectors.mongodb.sink.namespaces import Namespace, NamespaceMapper
 from connectors.mongodb.sink.operations import Operation
 
-__all__ = ["handle_change_stream", "handle_mongodb", "handle_rows"]
+__all__ = ["collection_mapper", "handle", "handle_change_stream", "handle_mongodb", "handle_rows"]
+
+_SOURCE_FIELD: Final = re.compile(r"\$\{source\.([^}]+)\}")
+
+
+def collection_mapper(database: str, name_format: str) -> NamespaceMapper:
+    """Return what names the collection of an event, by its topic and the fields of its source."""
+
+    def mapped(document: SinkDocument, record: SinkRecord) -> Namespace:
+        def field(match: re.Match[str]) -> str:
+            source = (document.value or {}).get("source")
+            found = source.get(match[1]) if isinstance(source, dict) else None
+            if not isinstance(found, str):
+                raise DataError(f"The event has no text source.{match[1]}, which collection.name.format names.")
+            return found
+
+        # A tombstone has no source, and changes nothing.
+        topic = record.topic.replace(".", "_")
+        name = name_format.replace("${topic}", topic)
+        return Namespace(database, _SOURCE_FIELD.sub(field, name) if document.has_value else topic)
+
+    return mapped
+
+
+def handle(document: SinkDocument) -> Operation | None:
+    """Return what a change means, of a row or of a document, which the event's source tells apart."""
+    return handle_change_stream(document) if _is_of_mongodb(document.value or {}) else handle_rows(document)
+
+
+def _is_of_mongodb(event: Document) -> bool:
+    source = event.get("source")
+    if isinstance(source, dict) and isinstance(connector := source.get("connector"), str):
+        return connector == "mongodb"
+    return isinstance(event.get("after"), str) or isinstance(event.get("updateDescription"), dict)
 
 
 def handle_rows(document: SinkDocument) -> Operation | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import secrets
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -300,6 +301,19 @@ def test_inserts_of_documents_that_are_there_already_count_as_written(sink: Sink
     ((refused, _),) = sink(changed, tolerate=True, **props)
     assert refused == changed[0]
     assert [found["n"] for found in content(documents)] == [0, 1, 2, 3]
+
+
+def test_a_view_as_the_target_fails_the_task_whatever_is_tolerated(sink: Sink, documents: Documents) -> None:
+    documents.create_collection("orders", viewOn="others", pipeline=[])
+    for delivery in ("at-least-once", "exactly-once"):
+        with pytest.raises(ConnectError, match=r"is a view.* correct the collection"):
+            sink(records([{"_id": 1}, {"_id": 2}]), tolerate=True, delivery=delivery)
+
+
+def test_a_batch_that_is_too_large_for_one_transaction_is_divided(sink: Sink, documents: Documents) -> None:
+    given = records([{"_id": number, "text": secrets.token_hex(500_000)} for number in range(80)])
+    assert sink(given, delivery="exactly-once") == []
+    assert documents.orders.count_documents({}) == len(given)
 
 
 def test_own_tolerance_wins_over_that_of_the_framework(sink: Sink, documents: Documents) -> None:

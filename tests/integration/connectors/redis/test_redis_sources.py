@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,8 @@ from connectors.redis import (
     RedisKeysSourceConnector,
     RedisStreamSourceConnector,
 )
+from equipment.brokers.proxy import Proxy
+from equipment.ports import own_port
 from equipment.servers.redis import RedisServer
 from equipment.waiting import wait_until
 
@@ -231,6 +234,27 @@ def test_a_connection_that_broke_is_followed_by_a_scan(redis: RedisServer, clien
         wait_until("it is there again", lambda: "k" in {record.key for record in task.poll()}, PATIENCE)
         gaps = {measured.name: measured.value for measured in task.task.measurements()}["redis_key_gaps_total"]
         assert gaps == 1
+
+
+def test_a_connection_that_the_network_has_lost_is_noticed(redis: RedisServer, client: Redis) -> None:
+    port = own_port()
+    with closing(Proxy({port: redis.port})) as network:
+        props = {"redis.uri": f"redis://127.0.0.1:{port}", "redis.timeout": "1"}
+        with running_source(RedisKeysSourceConnector, props, StoredOffsets()) as (task,):
+            task.poll()
+            network.stall(port)
+            client.set("k", "1")
+            wait_until("it is noticed", lambda: _is_waiting(task.task), PATIENCE)
+            network.heal(port)
+            wait_until("all keys are read", lambda: "k" in {record.key for record in task.poll()}, PATIENCE)
+
+
+def _is_waiting(task: Any) -> bool:
+    try:
+        task.poll()
+    except RetriableError:
+        return True
+    return False
 
 
 def test_a_server_that_does_not_tell_of_changes_is_refused(redis: RedisServer, client: Redis) -> None:

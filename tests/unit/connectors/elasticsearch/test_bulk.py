@@ -163,7 +163,16 @@ def refused(status: int, kind: str, reason: str = "no") -> dict[str, Any]:
         (refused(503, "unavailable_shards_exception"), Outcome.AGAIN),
         (refused(403, "cluster_block_exception"), Outcome.AGAIN),
         (refused(409, "version_conflict_engine_exception"), Outcome.CONFLICT),
+        (refused(400, "index_closed_exception"), Outcome.AGAIN),
+        (refused(404, "index_not_found_exception"), Outcome.AGAIN),
+        (refused(404, "document_missing_exception"), Outcome.AGAIN),
+        (refused(500, "mapper_exception"), Outcome.AGAIN),
+        (refused(500, "ingest_processor_exception"), Outcome.MALFORMED),
+        (refused(400, "one_of_a_later_version"), Outcome.MALFORMED),
+        (refused(400, "illegal_argument_exception", "mapper [pipeline with id [x]] is another"), Outcome.MALFORMED),
+        (refused(400, "validation_exception"), Outcome.FAILED),
         (refused(403, "security_exception"), Outcome.FAILED),
+        (refused(404, "one_of_a_later_version"), Outcome.FAILED),
     ],
 )
 def test_each_item_has_its_verdict(item: dict[str, Any], outcome: Outcome) -> None:
@@ -172,7 +181,7 @@ def test_each_item_has_its_verdict(item: dict[str, Any], outcome: Outcome) -> No
     first, second = verdicts(bulk, answer(item, {"status": 201}))
     assert (first.outcome, second.outcome) == (outcome, Outcome.DONE)
     if "error" in item:
-        assert first.reason == f"{item['error']['type']}: no: because"
+        assert first.reason == f"{item['error']['type']}: {item['error']['reason']}: because"
 
 
 def test_later_changes_of_a_document_are_repeated_after_an_earlier_one() -> None:

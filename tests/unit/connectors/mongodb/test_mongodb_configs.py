@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 import pytest
 
 from connect.config import Config
+from connect.errors import ConnectError
+from connect.kits.mongodb.checks import stream_problems, transaction_problems
 from connectors.cdc.mongodb import MongoDbConfig
 from connectors.cdc.mongodb import positions as captured
 from connectors.mongodb import MongoSinkConfig, MongoSourceConfig
@@ -182,3 +185,11 @@ def test_positions_of_debezium() -> None:
     assert captured.position_of({"resume_token": data["_data"]}).token == data
     position = captured.position_of(captured.snapshot_offset(data, "d.c", 5))
     assert (position.is_snapshot, position.namespace, position.identity) == (True, "d.c", 5)
+
+
+def test_a_name_that_cannot_be_looked_up_is_a_problem_of_the_connection() -> None:
+    def connect() -> NoReturn:
+        raise ConnectError("The name does not exist.")
+
+    assert list(transaction_problems(connect, needs_transactions=True)) == ["The name does not exist."]
+    assert list(stream_problems(connect)) == ["The name does not exist."]
