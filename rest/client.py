@@ -21,6 +21,15 @@ _TIMEOUT_SECONDS: Final = 100.0
 ADDRESS: Final = "Give the address of a worker's REST API with --url or SLUICE_URL, for example http://localhost:8083."
 _NO_TLS: Final = "wrong version number"
 """What OpenSSL says of an answer that is not TLS's, such as that of a server of plain HTTP."""
+_OTHER_NAME: Final = "doesn't match connector name in the URL"
+_KEEPS_ITS_NAME: Final = (
+    "Leave the key name out: a connector keeps its name. To rename it, create one with the new name, give it the "
+    "offsets of this one with `sluice offsets set`, and delete this one."
+)
+_OTHER_DOOR: Final = (
+    "A proxy in front of the worker lets only some methods through, or the worker is older than this command: give the "
+    "address of the worker itself with --url, and compare the versions, with curl and with `sluice --version`."
+)
 _EVERY_WORKER_HAS: Final = ("/", "/connectors", "/connector-plugins")
 
 
@@ -114,14 +123,21 @@ class RestClient:
             ) from error
         if answer.ok and not answer.content:
             return None
+        if answer.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            raise RestError(
+                f"What answers at {self.url} does not take this request (405, the method is not allowed). "
+                f"{_OTHER_DOOR}",
+                answer.status_code,
+            )
         document = self._document(answer)
         if answer.ok:
             return document
         if answer.status_code == HTTPStatus.NOT_FOUND and path.partition("?")[0] in _EVERY_WORKER_HAS:
             raise RestError(self._no_worker(f"it has no {path.partition('?')[0]}"), answer.status_code)
         fields = document if isinstance(document, dict) else {}
-        message = fields.get("message") or f"{self.url} answered {answer.status_code}"
-        raise RestError(str(message), answer.status_code, fields)
+        message = str(fields.get("message") or f"{self.url} answered {answer.status_code}")
+        remedy = f". {_KEEPS_ITS_NAME}" if _OTHER_NAME in message else ""
+        raise RestError(f"{message}{remedy}", answer.status_code, fields)
 
     def _document(self, answer: requests.Response) -> Any:
         try:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
+from connect.internals.status_line import TerminalHandler, is_in_place, stderr_handler
 from worker.loggers import level_name
 from worker.recent_log import RecentLog
 from worker.security.redaction import Redaction
@@ -41,13 +42,17 @@ class _Context(logging.Filter):
 
 
 class _Lines(logging.Formatter):
-    """Formats log lines. Control characters become codes, which cannot move the cursor or make the log binary."""
+    """Formats log lines. Control characters become codes, which cannot move the cursor or make the log binary.
+
+    A line that stands at the foot of a terminal is its message alone.
+    """
 
     def __init__(self) -> None:
         super().__init__(_FORMAT)
 
     def format(self, record: logging.LogRecord) -> str:
-        return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", super().format(record))
+        text = record.getMessage() if is_in_place(record) else super().format(record)
+        return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 class _Coloured(_Lines):
@@ -115,6 +120,8 @@ def log_as_json(redaction: Redaction) -> None:
     for handler in logging.getLogger().handlers:
         if not isinstance(handler, RecentLog):
             handler.setFormatter(_JsonLines(redaction.hide))
+        if isinstance(handler, TerminalHandler):
+            handler.stands = False
 
 
 def configure_logging(level: int = logging.INFO, place: str = "") -> RecentLog:
@@ -123,7 +130,7 @@ def configure_logging(level: int = logging.INFO, place: str = "") -> RecentLog:
     Return the log of connectors that is kept in memory. ``place`` is shown before each context if several workers
     write to one log.
     """
-    handler = logging.StreamHandler()
+    handler = stderr_handler()
     in_colours = handler.stream.isatty() and not os.environ.get("NO_COLOR")
     handler.setFormatter(_Coloured() if in_colours else _Lines())
     handler.addFilter(_Context(place))

@@ -13,6 +13,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from connect.internals.status_line import is_in_place
+
 __all__ = ["LoggedLines", "RecentLog"]
 
 _OF_UNIT: Final = re.compile(r"(?P<connector>.+)\|(?:worker|task-\d+)", re.DOTALL)
@@ -64,7 +66,7 @@ class RecentLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a record if it belongs to a connector or task."""
         match = _OF_UNIT.fullmatch(str(getattr(record, "context", "")))
-        if match is None:
+        if match is None or is_in_place(record):
             return
         try:
             line = self.format(record)

@@ -112,14 +112,16 @@ def drawn(links: Sequence[Link], connectors: Mapping[str, ConnectorSummary]) -> 
         _means([(link.connector, topics[link.topic]) for link in links if not link.writes]),
     )
     # A phone shows what is on the left.
-    columns = (sources, topics, sinks) if sources else (topics, sinks)
+    ordered = (sources, topics, sinks) if sources else (topics, sinks)
+    most = max(map(len, ordered))
+    columns = [_spread(rows, most) for rows in ordered]
     nodes = [
-        Node(name, column, _x(column), _y(row), None if rows is topics else connectors.get(name))
+        Node(name, column, _x(column), _y(row), None if ordered[column] is topics else connectors.get(name))
         for column, rows in enumerate(columns)
         for name, row in rows.items()
     ]
     lines = [_line(link, columns, connectors) for link in links]
-    height = max(map(len, columns)) * _ROW + 2 * _MARGIN
+    height = most * _ROW + 2 * _MARGIN
     return Drawing(nodes, lines, _x(len(columns) - 1) + _WIDTH + _MARGIN, height)
 
 
@@ -141,6 +143,11 @@ def _placed(names: Sequence[str], wanted: Mapping[str, float]) -> dict[str, int]
     return {name: row for row, name in enumerate(ordered)}
 
 
+def _spread(rows: Mapping[str, int], most: int) -> dict[str, float]:
+    """Return the rows of a column divided over the ``most`` rows of the longest, so that lines are short."""
+    return {name: (row + 0.5) * most / len(rows) - 0.5 for name, row in rows.items()}
+
+
 def _means(rows: Sequence[tuple[str, int | None]]) -> dict[str, float]:
     known: dict[str, list[int]] = {}
     for name, row in rows:
@@ -150,7 +157,7 @@ def _means(rows: Sequence[tuple[str, int | None]]) -> dict[str, float]:
 
 
 def _line(
-    link: Link, columns: Sequence[Mapping[str, int]], connectors: Mapping[str, ConnectorSummary]
+    link: Link, columns: Sequence[Mapping[str, float]], connectors: Mapping[str, ConnectorSummary]
 ) -> tuple[str, str]:
     column = 0 if link.writes else len(columns) - 2
     begin, end = (link.connector, link.topic) if link.writes else (link.topic, link.connector)
@@ -165,5 +172,5 @@ def _x(column: int) -> float:
     return _MARGIN + column * (_WIDTH + _GAP)
 
 
-def _y(row: int) -> float:
+def _y(row: float) -> float:
     return _MARGIN + row * _ROW

@@ -93,6 +93,7 @@ def test_only_what_is_changed_is_sent_and_secrets_stay(
     page.get_by_role("button", name="Show changes").click()
     dialog = page.get_by_role("dialog")
     assert dialog.locator("tbody td").all_inner_texts() == ["topic.prefix", "x-", "y-"]
+    assert "stays stopped; the new configuration counts when it is resumed" in dialog.inner_text()
     assert SECRET not in page.content()
     dialog.get_by_role("button", name="Save").click()
     page.wait_for_url(f"**/ui/connectors/{edited}")
@@ -233,6 +234,18 @@ def test_an_unknown_key_is_a_warning_at_its_field(open_page: Callable[..., Page]
     page.get_by_text("No errors, 1 warning").wait_for()
     warning = page.locator('[data-field="poll.intervall.ms"] .warning')
     assert warning.inner_text() == "The key poll.intervall.ms is unknown. Did you mean poll.interval.ms?"
+
+
+def test_another_name_is_refused_with_what_to_do(open_page: Callable[..., Page], edited: str) -> None:
+    page = open_page(f"connectors/{edited}/edit")
+    page.get_by_text("No errors").wait_for()
+    text = page.get_by_label("The configuration as text")
+    text.fill(text.input_value().replace(f'"{edited}"', '"other"'))
+    page.get_by_role("button", name="Show changes").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Save").click()
+    dialog.get_by_text("doesn't match connector name in the URL").wait_for()
+    assert "Leave the key name as it is: a connector keeps its name." in dialog.inner_text()
 
 
 def test_text_areas_have_a_monospaced_font(open_page: Callable[..., Page], edited: str) -> None:

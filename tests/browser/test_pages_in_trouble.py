@@ -19,6 +19,8 @@ def test_a_page_says_that_its_worker_is_gone_and_recovers(open_page: Callable[..
     port = int(first.url.rpartition(":")[2])
     page = open_page("", at=first.url)
     page.get_by_text("No connectors yet.").wait_for()
+    for part in ("form.filter", ".bulk", ".counters", "thead", "caption"):
+        assert not page.locator(part).is_visible(), "there is nothing to look for, to choose or to sort"
     first.close()
     page.get_by_text("The worker does not answer since").wait_for()
     assert page.get_by_text("No connectors yet.").is_visible(), "what was shown stays"

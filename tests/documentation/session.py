@@ -21,14 +21,15 @@ _WORKER: Final = re.compile(
 )
 _UP: Final = "REST API is at "
 _SECONDS: Final = 180.0
-_A_COMMAND: Final = 900.0
+_COMMAND_SECONDS: Final = 900.0
 
 
 class Session:
     """Types the steps of one page.
 
     ``said`` maps what the page says to what it is here, such as addresses. Commands that match ``skipped`` are not
-    typed. Workers whose file does not say where they listen do so at ``listener``, if that is given.
+    typed. Workers whose file does not say where they listen do so at ``listener``, if that is given. A command that has
+    not ended after ``patience`` seconds is ended, and is an ``AssertionError`` with what it has printed.
     """
 
     def __init__(
@@ -38,11 +39,13 @@ class Session:
         said: Mapping[str, str],
         skipped: str | None,
         listener: str | None = None,
+        patience: float = _COMMAND_SECONDS,
     ) -> None:
         self._folder = folder
         self._environ = dict(environ)
         self._said = dict(said)
         self._listener = listener
+        self._patience = patience
         self._skipped = re.compile(skipped) if skipped else None
         self._state = folder.parent / f"{folder.name}.state"
         self._workers: list[tuple[subprocess.Popen[bytes], Path]] = []
@@ -113,17 +116,23 @@ class Session:
         script = (
             f". {state}\n{command}\nstatus=$?\n{{ export -p; printf 'cd %q\\n' \"$PWD\"; }} > {state}\nexit $status\n"
         )
-        done = subprocess.run(
+        process = subprocess.Popen(
             ["bash", "-c", script],
             env=self._environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=_A_COMMAND,
-            check=False,
+            start_new_session=True,
         )
-        return done.returncode, done.stdout
+        try:
+            output, _ = process.communicate(timeout=self._patience)
+        except subprocess.TimeoutExpired:
+            # With what it has started, which would go on to install and to listen beside the next test.
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            raise AssertionError(f"{command}\nhas not ended after {self._patience:g} s:\n{output}") from None
+        return process.returncode, output
 
     def _start_worker(self, line: int, command: str) -> None:
         if not command.endswith("&"):

@@ -41,6 +41,8 @@ PAGES: Final = (
     "docs/plugin-authoring.md",
     "docs/spark/quickstart.md",
 )
+INSTALL_SECONDS: Final = 2400.0
+"""`make demo` makes an environment, downloads 600 MB into it and runs Spark."""
 PORTS: Final = (9092, 9094, 8083, 8084)
 
 
@@ -101,7 +103,8 @@ def fresh(tmp_path: Path, home: Path, request: pytest.FixtureRequest) -> Iterato
         folder.mkdir()
         environ = _environ(home, request.getfixturevalue("installed"))
     # What another run has left in /tmp is not there on a fresh machine.
-    session = Session(folder, environ, {"/tmp/": f"{tmp_path}/"}, None if "README" in request.node.name else INSTALLING)
+    skipped = None if "README" in request.node.name else INSTALLING
+    session = Session(folder, environ, {"/tmp/": f"{tmp_path}/"}, skipped, patience=INSTALL_SECONDS)
     yield session
     session.kill()
     for sluice in (folder / ".venv" / "bin" / "sluice", shutil.which("sluice", path=environ["PATH"])):
@@ -109,7 +112,7 @@ def fresh(tmp_path: Path, home: Path, request: pytest.FixtureRequest) -> Iterato
             _stop_brokers(str(sluice), folder, environ)
 
 
-@pytest.mark.timeout(1800 if FRESH else 900)
+@pytest.mark.timeout(5400 if FRESH else 900)
 @pytest.mark.parametrize("page", [*PAGES[:2], *thorough(*PAGES[2:])])
 def test_what_a_page_says_comes_about(page: str, request: pytest.FixtureRequest) -> None:
     """With `make docs-test` it installs everything, over the network."""

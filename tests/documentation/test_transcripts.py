@@ -9,6 +9,9 @@ import pytest
 from page import Commands, File, commands_of, parse, prints
 from session import Session
 
+from equipment.waiting import wait_until
+from equipment.workers.processes import runs
+
 PAGE = """\
 The file, `a/b.txt`:
 
@@ -109,3 +112,13 @@ def test_a_page_that_is_not_true_is_told_with_its_line(tmp_path: Path, text: str
 def test_a_mark_that_nobody_knows_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="line 2"):
         parse(page(tmp_path, "<!-- run: never -->\n```bash\nls\n```\n"))
+
+
+def test_a_command_that_does_not_end_is_ended_and_shows_what_it_has_printed(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    session = Session(folder, {"PATH": os.environ["PATH"]}, {}, None, patience=2.0)
+    steps = parse(page(tmp_path, "```bash\necho installing; sleep 600 & echo $! > pid; wait\n```\n"))
+    with pytest.raises(AssertionError, match=r"has not ended after 2 s:\ninstalling\n"):
+        session.follow(steps, slow=False)
+    wait_until("it is gone", lambda: not runs(int((folder / "pid").read_text())))

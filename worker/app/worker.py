@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from connect.config import read_properties
 from connect.errors import ConfigError, ConnectError, PluginError
 from connect.internals.kafka.settings.java_keys import CLIENT_KEYS
 from connect.internals.plugins import PluginKind, PluginRegistry
+from connect.internals.status_line import on_terminal
 from worker.config.child_providers import worker_values
 from worker.config.file_access import WORKER_FILE
 from worker.config.security import SecurityConfig
@@ -207,7 +207,7 @@ def start_herder(herder: Herder, offsets: OffsetService, config: WorkerConfig, s
         herder.loggers.set_level(name, level)
     if config.metrics_otlp_endpoint is not None:
         _start_push(herder, config, config.metrics_otlp_endpoint, stack)
-    progress = ProgressLog(herder.totals, on_terminal=sys.stderr.isatty())
+    progress = ProgressLog(herder.progress, on_terminal=on_terminal() and config.log_format != "json")
     progress.start()
     stack.callback(progress.close)
 

@@ -15,6 +15,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from connect.internals.status_line import stderr_handler, time_left
+
 __all__ = ["Long", "Output", "columns", "counted", "output_option", "print_document", "print_progress", "state"]
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -70,7 +72,7 @@ def print_document(document: Any, output: Output, table: Callable[[], str]) -> N
 
 def print_progress() -> None:
     """Print the start-up log of embedded servers to standard error as it arrives."""
-    handler = logging.StreamHandler()
+    handler = stderr_handler()
     for name in ("connect.internals.jvm", "worker.embedded"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
@@ -92,7 +94,7 @@ def counted(items: Collection[T], what: str, every_seconds: float = _LINE_SECOND
         if done and len(items) >= _FEW and now >= told + every_seconds:
             told, rate_so_far = now, done / max(now - begun, 0.001)
             left = (len(items) - done) / rate_so_far
-            click.echo(f"{what}: {done} of {len(items)}, {rate_so_far:.1f}/s, about {left:.0f} s to go", err=True)
+            click.echo(f"{what}: {done} of {len(items)}, {rate_so_far:.1f}/s, {time_left(left)}", err=True)
         yield item
 
 

@@ -32,6 +32,7 @@ from worker.herder.requests import Requests, answered
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.membership.membership import Membership
 from worker.metrics.snapshot import Snapshot
+from worker.metrics.work import Work
 from worker.stores.config.store import (
     ConfigChange,
     ConnectorChanged,
@@ -178,9 +179,10 @@ class Herder:
         self._inbox.post(lambda: self._call_when_leading(action))
 
     @answered
-    def totals(self) -> dict[str, float]:
-        """Return the sums of the counts and measurements of all tasks on this worker."""
-        return self._collaborators.measurements.totals()
+    def progress(self) -> tuple[dict[str, float], dict[str, Work]]:
+        """Return the sums of the measurements of all tasks on this worker, and how far connectors' tasks here are."""
+        measurements = self._collaborators.measurements
+        return measurements.totals(), measurements.works()
 
     @property
     def snapshot(self) -> Snapshot | None:

@@ -404,12 +404,13 @@ class ActiveTopics:
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """A line of the child's log; ``text`` includes the traceback."""
+    """A line of the child's log; ``text`` includes the traceback. ``in_place`` is that of the status line."""
 
     logger: str
     level: int
     created: float
     text: str
+    in_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)

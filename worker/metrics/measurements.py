@@ -20,6 +20,7 @@ from worker.herder.inbox import Deferred, Inbox
 from worker.membership.membership import Membership
 from worker.messages.messages import Loads
 from worker.metrics.snapshot import ClientSeen, OwnSeries, OwnValue, TaskSeen
+from worker.metrics.work import Work, work_of, work_of_loads
 from worker.peers.owner import OwnerClient, TaskMeasured
 from worker.stores.status.store import State, Status, StatusStore
 from worker.unit import Unit
@@ -216,6 +217,16 @@ class Measurements:
             self._totals, self._totalled = _totals([measured.values or {} for measured in parts]), parts
         return dict(self._totals)
 
+    def works(self) -> dict[str, Work]:
+        """Return how far the tasks of this worker are, by connector, where the whole is known."""
+        statuses = self._statuses.statuses()
+        parts: dict[str, list[TaskMeasured]] = {}
+        for unit in self._own:
+            if unit in statuses and statuses[unit].worker_id == self._worker_id:
+                parts.setdefault(unit.connector, []).append(self.of(unit, statuses[unit]))
+        found = {name: _work(measured) for name, measured in parts.items()}
+        return {name: work for name, work in found.items() if work is not None}
+
     def forget(self, connector: str) -> None:
         """Forget the values of a deleted connector."""
         self._own = {unit: measured for unit, measured in self._own.items() if unit.connector != connector}
@@ -306,6 +317,11 @@ def _without_moment(measured: TaskMeasured, at: str | None) -> TaskMeasured:
     old = {**(measured.old or {}), **{name: value for name, value in values.items() if is_momentary(name)}}
     counts = {name: value for name, value in values.items() if not is_momentary(name)}
     return TaskMeasured(counts, measured.loads, old or None, at)
+
+
+def _work(tasks: Sequence[TaskMeasured]) -> Work | None:
+    loads = [measured.loads for measured in tasks if measured.loads is not None]
+    return work_of_loads(loads) or work_of([measured.values or {} for measured in tasks])
 
 
 def _totals(all_values: Sequence[Values]) -> dict[str, float]:

@@ -1,23 +1,33 @@
-"""Logs the worker's progress while records move."""
+"""Logs the worker's progress while records move, and how far long work is."""
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
+from connect.internals.status_line import IN_PLACE, time_left
 from worker.formatting import counted
+from worker.metrics.work import Work
 
-__all__ = ["Progress", "ProgressLines", "ProgressLog", "Run"]
+__all__ = ["Progress", "ProgressLines", "ProgressLog", "Run", "WorkPace"]
+
+Seen: TypeAlias = tuple[dict[str, float], dict[str, Work]]
+"""The totals of all tasks, and how far connectors are."""
 
 logger = logging.getLogger(__name__)
 _INTERVAL_SECONDS: Final = 2.0
 _SECONDS_BETWEEN_LINES: Final = 60.0
 """Where nobody sits in front of it: a log that is kept."""
+_FEW: Final = 3
+"""Of so many connectors a line says how far they are, of others how many they are."""
+_PACE_SECONDS: Final = 30.0
 _READ: Final = "source-record-write-total"
 _WRITTEN: Final = "sink-record-send-total"
 _LAG: Final = "sink-record-lag"
@@ -120,15 +130,52 @@ class ProgressLines:
         return line
 
 
+class WorkPace:
+    """How fast the works of connectors go on, by what was done in the last half minute."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, deque[tuple[float, Work]]] = {}
+
+    def texts(self, at: float, works: Mapping[str, Work]) -> list[str]:
+        """Return how far each work is, its rate and its remaining time, those first that take longest."""
+        self._seen = {name: self._samples(name, at, work) for name, work in works.items()}
+        left = {name: self._left(name) for name in works}
+        named = sorted(works, key=lambda name: (-left[name], name))
+        texts = [self._text(name, works[name], left[name]) for name in named[:_FEW]]
+        return [*texts, f"and {len(named) - _FEW} more connectors"] if len(named) > _FEW else texts
+
+    def _samples(self, name: str, at: float, work: Work) -> deque[tuple[float, Work]]:
+        samples = self._seen.get(name, deque())
+        if samples and (samples[-1][1].unit != work.unit or work.done < samples[-1][1].done):
+            samples.clear()  # Another work has begun.
+        while samples and samples[0][0] < at - _PACE_SECONDS:
+            samples.popleft()
+        samples.append((at, work))
+        return samples
+
+    def _rate(self, name: str) -> float:
+        (first, before), (last, now) = self._seen[name][0], self._seen[name][-1]
+        return (now.done - before.done) / (last - first) if last > first else 0.0
+
+    def _left(self, name: str) -> float:
+        work, rate = self._seen[name][-1][1], self._rate(name)
+        return (work.total - work.done) / rate if rate else math.inf
+
+    def _text(self, name: str, work: Work, left: float) -> str:
+        pace = "" if left == math.inf else f", {self._rate(name):,.0f}/s, {time_left(left)}"
+        return f"{name} {work.bar} {work.percent} % of {work.total:,} {work.unit}{pace}"
+
+
 class ProgressLog:
-    """Logs the progress every two seconds on a terminal, every minute elsewhere, and the sums at the end.
+    """Tells the progress in place on a terminal, by a line a minute elsewhere, and the sums at the end.
 
     It does so in a thread that does nothing else.
     """
 
-    def __init__(self, totals: Callable[[], Future[dict[str, float]]], *, on_terminal: bool) -> None:
-        self._totals = totals
-        self._seconds = 0.0 if on_terminal else _SECONDS_BETWEEN_LINES
+    def __init__(self, seen: Callable[[], Future[Seen]], *, on_terminal: bool) -> None:
+        self._seen = seen
+        self._on_terminal = on_terminal
+        self._pace = WorkPace()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="progress", daemon=True)
 
@@ -143,15 +190,32 @@ class ProgressLog:
 
     def _loop(self) -> None:
         before = Progress.of({}, time.monotonic())
-        run, lines = Run(before.at), ProgressLines(before.at, self._seconds)
+        run = Run(before.at)
+        lines = ProgressLines(before.at, 0.0 if self._on_terminal else _SECONDS_BETWEEN_LINES)
         while True:
             ended = self._stopped.wait(_INTERVAL_SECONDS)
-            now = Progress.of(self._totals().result(), time.monotonic())
-            if (line := lines.line(now)) is not None:
-                logger.info("%s", line)
+            totals, works = self._seen().result()
+            now = Progress.of(totals, time.monotonic())
+            texts = self._pace.texts(now.at, works)
+            if (line := lines.line(now)) is not None or (texts and self._on_terminal):
+                self._tell([*texts, *([line] if line else [])])
+            elif self._on_terminal:
+                self._tell([])
             run.add(before, now)
             before = now
             if ended:
-                if (sums := run.line()) is not None:
-                    logger.info("In all: %s", sums)
+                self._end(run)
                 return
+
+    def _tell(self, texts: Sequence[str]) -> None:
+        if self._on_terminal:
+            logger.info("%s", "; ".join(texts), extra=IN_PLACE)
+        else:
+            for text in texts:
+                logger.info("%s", text)
+
+    def _end(self, run: Run) -> None:
+        if self._on_terminal:
+            self._tell([])
+        if (sums := run.line()) is not None:
+            logger.info("In all: %s", sums)

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Work", "last_work", "work_of"]
+from connect.internals.status_line import bar
+
+__all__ = ["Work", "last_work", "work_of", "work_of_loads"]
 
 _TOTAL: Final = "source-total-"
 _REMAINING: Final = "source-remaining-"
@@ -14,7 +16,6 @@ _DRAIN_TOTAL: Final = "sink-drain-total"
 _DRAIN_LEFT: Final = "sink-drain-left"
 _FIRST: Final = ("bytes", "rows", "records")
 """The units that tell most, best first. Others come after them by name."""
-_BAR: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,7 @@ class Work:
     @property
     def bar(self) -> str:
         """A bar for a terminal."""
-        done = self.done * _BAR // self.total
-        return f"[{'#' * done}{'.' * (_BAR - done)}]"
+        return bar(self.done / self.total)
 
 
 def work_of(tasks: Sequence[Mapping[str, float]]) -> Work | None:
@@ -49,6 +49,14 @@ def work_of(tasks: Sequence[Mapping[str, float]]) -> Work | None:
         if len(known) == len(pairs) and 0 < left <= total:
             return Work(int(total - left), int(total), unit)
     return None
+
+
+def work_of_loads(loads: Iterable[Mapping[str, Any]]) -> Work | None:
+    """Return the work of the loads that run, by the loads of tasks; ``None`` if their records are not known before."""
+    running = [item["current"] for item in loads if item["current"] is not None and item["current"]["partitions"]]
+    total = sum(load["records"] for load in running)
+    done = sum(min(load["progress"]["records"], load["records"]) for load in running)
+    return Work(done, total, "records") if done < total else None
 
 
 def last_work(tasks: Iterable[Mapping[str, Any]]) -> list[tuple[int, Work, str]]:

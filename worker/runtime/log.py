@@ -17,6 +17,7 @@ from connect.data import SourceRecord
 from connect.errors import ConnectError
 from connect.internals.chain.stack_trace import error_text, stack_trace
 from connect.internals.chain.tolerance import ErrorCounts, Failure
+from connect.internals.status_line import is_in_place
 from worker.config.connector import ConnectorConfig
 from worker.errors import JavaError
 from worker.messages import messages
@@ -145,7 +146,9 @@ class PipeHandler(logging.Handler):
             written = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
             text = f"{written} (this line of the log cannot be made from its arguments: {error!r})"
         self._target.send(
-            messages.LogRecord(record.name, record.levelno, record.created, self._redaction.redacted(text))
+            messages.LogRecord(
+                record.name, record.levelno, record.created, self._redaction.redacted(text), is_in_place(record)
+            )
         )
 
 

@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Final, Protocol
 
+from connect.internals.status_line import IN_PLACE
 from worker.messages.messages import Command, LogRecord, Report
 from worker.processes.descendants import LET_GO, kill_descendants, kill_session_of
 from worker.processes.output import Output
@@ -137,6 +138,8 @@ def log_record(context: str, said: LogRecord) -> None:
         record.created = said.created
         record.msecs = said.created % 1 * 1000
         record.context = context
+        if said.in_place:
+            record.__dict__.update(IN_PLACE)
         target.handle(record)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shutil
 import ssl
-import sys
 import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -22,6 +21,7 @@ from requests.adapters import HTTPAdapter
 from connect.errors import ConnectError, os_reason
 from connect.internals.jvm.lock import Jar
 from connect.internals.jvm.repository import Repository, redact
+from connect.internals.status_line import IN_PLACE, bar, on_terminal, time_left
 
 __all__ = ["download", "so_far"]
 
@@ -32,7 +32,7 @@ _TRIES: Final = 3
 _PAUSE_SECONDS: Final = 0.5
 _TIMEOUTS: Final = (15.0, 60.0)
 _CHUNK_BYTES: Final = 1 << 16
-_REPORT_SECONDS: Final = 5.0
+_REPORT_SECONDS: Final = 1.0
 _RARE_REPORT_SECONDS: Final = 60.0
 """Seconds between lines where nobody watches a terminal."""
 _SERVER_ERRORS: Final = 500
@@ -49,7 +49,7 @@ _Told: TypeAlias = "SimpleQueue[tuple[Path, int]]"
 def download(jars: Sequence[Jar], repository: Repository, folder: Path) -> None:
     """Fetch ``jars`` into ``folder`` under their file names; a ``ConnectError`` names one that cannot be fetched.
 
-    The caller must check their content. Progress is logged.
+    The caller must check their content. Progress is logged: as a bar on a terminal, by a line a minute elsewhere.
     """
     what = f"{len(jars)} jars" if len(jars) > 1 else jars[0].coordinates
     logger.info("Fetching %s from %s; this is done once.", what, repository)
@@ -57,7 +57,8 @@ def download(jars: Sequence[Jar], repository: Repository, folder: Path) -> None:
     given_up = Event()
     told: _Told = SimpleQueue()
     sizes: dict[Path, int] = {}
-    pause = _REPORT_SECONDS if sys.stderr.isatty() else _RARE_REPORT_SECONDS
+    watched = on_terminal()
+    extra, pause = (IN_PLACE, _REPORT_SECONDS) if watched else (None, _RARE_REPORT_SECONDS)
     with ThreadPoolExecutor(_AT_ONCE, "download") as pool:
         waiting = {pool.submit(_fetch, jar, repository, folder / jar.file_name, given_up, told) for jar in jars}
         try:
@@ -69,8 +70,10 @@ def download(jars: Sequence[Jar], repository: Repository, folder: Path) -> None:
                     while not told.empty():
                         sizes.update([told.get()])
                     text = so_far(_megabytes(folder), time.monotonic() - started, sizes.values(), len(jars))
-                    logger.info("... %s", text)
+                    logger.info("Fetching: %s", text, extra=extra)
         finally:
+            if watched:
+                logger.info("", extra=extra)
             given_up.set()
             pool.shutdown(cancel_futures=True)
     logger.info("Fetched %s, %.0f MB, in %.0f s.", what, _megabytes(folder), time.monotonic() - started)
@@ -84,7 +87,7 @@ def so_far(megabytes: float, seconds: float, sizes: Collection[int], jars: int) 
     whole = sum(sizes) / 1e6 / len(sizes) * jars
     about = "" if len(sizes) == jars else "about "
     left = max(0.0, whole / megabytes - 1) * seconds
-    return f"{megabytes:.0f} of {about}{whole:.0f} MB, {rate}, {left:.0f} s to go"
+    return f"{bar(min(1.0, megabytes / whole))} {megabytes:.0f} of {about}{whole:.0f} MB, {rate}, {time_left(left)}"
 
 
 def _fetch(jar: Jar, repository: Repository, path: Path, given_up: Event, told: _Told) -> None:

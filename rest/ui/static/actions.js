@@ -62,7 +62,7 @@ export const ACTIONS = {
   delete: {
     verb: "Delete",
     dangerous: true,
-    says: (one) => `stops (${many(one.tasks, "task")}) and is deleted; its offsets are kept for a new connector of this name`,
+    says: (one) => `${one.state === "STOPPED" ? "" : `stops (${many(one.tasks, "task")}) and `}is deleted; its offsets are kept for a new connector of this name`,
     run: (one) => request("DELETE", api("connectors", one.name)),
   },
 };

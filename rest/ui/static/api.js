@@ -51,8 +51,15 @@ async function ask(method, url, body, headers) {
   const text = await answer.text();
   const found = read(text);
   if (answer.status === 401) throw new Refused("Your session has ended: reload the page to sign in.", 401);
-  if (!answer.ok) throw new Refused((found && found.message) || `The worker answered ${answer.status}.`, answer.status, found);
+  if (!answer.ok) throw new Refused(withRemedy((found && found.message) || `The worker answered ${answer.status}.`, answer.status), answer.status, found);
   return { document: found, headers: answer.headers, status: answer.status };
+}
+
+// Of these refusals the REST API says, in Kafka Connect's words, only what they are.
+function withRemedy(message, status) {
+  if (status === 405) return `${message}. A proxy between this page and the worker lets only some methods through, or the worker is now of another version: reload the page, or open it at the worker's own address.`;
+  if (message.includes("doesn't match connector name in the URL")) return `${message}. Leave the key name as it is: a connector keeps its name. To rename it, create one with the new name from a copy of this one, set its offsets, and delete this one.`;
+  return message;
 }
 
 function read(text) {

@@ -20,3 +20,7 @@ export function differences(before, after, secrets) {
     };
   });
 }
+
+// What becomes of the connector of this page when it is given another configuration.
+export const given = (what) =>
+  document.querySelector("[data-facts]").dataset.state === "STOPPED" ? `stays stopped; ${what} counts when it is resumed` : `restarts once with ${what}`;

@@ -8,7 +8,8 @@ const dialog = document.getElementById("dialog");
 
 // `steps` are {name, says, run}, without `run` where nothing is to be done; with `typed` the reader must type that text first.
 export function confirm({ title, says = "", steps, typed = null, button, danger = false, follow = null, done = () => refresh() }) {
-  const list = element("ul", {}, ...steps.map((step) => element("li", {}, element("b", {}, step.name), ": ", element("span", {}, step.says))));
+  // Many steps scroll, with the keyboard too.
+  const list = element("ul", { tabindex: "0", "aria-label": "What will be done" }, ...steps.map((step) => element("li", {}, element("b", {}, step.name), ": ", element("span", {}, step.says))));
   const told = element("p", { role: "status", "aria-live": "polite" });
   const go = element("button", { type: "submit", class: danger ? "danger" : "primary" }, button);
   const close = element("button", { type: "button", click: () => dialog.close() }, "Cancel");

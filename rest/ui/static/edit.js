@@ -1,7 +1,7 @@
 // The form of a configuration: built from the answer of a validation, and validated while it is filled in.
 
 import { api, call, page } from "./api.js";
-import { changesOf, differences } from "./changes.js";
+import { changesOf, differences, given } from "./changes.js";
 import { confirm } from "./dialog.js";
 import { element, table } from "./elements.js";
 import { Fields } from "./fields.js";
@@ -252,7 +252,7 @@ function store() {
     title: `Change ${name}?`,
     steps: [{
       name,
-      says: "restarts once with the new configuration",
+      says: given("the new configuration"),
       run: async (waiting) => {
         await call("PATCH", api("connectors", name, "config"), patch, { headers: { "If-Match": `"${revision}"` }, waiting });
       },

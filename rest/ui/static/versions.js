@@ -1,6 +1,7 @@
 // Restoring an earlier version of a configuration, with the changes that this makes.
 
 import { api, call, page } from "./api.js";
+import { given } from "./changes.js";
 import { confirm } from "./dialog.js";
 import { element, table } from "./elements.js";
 
@@ -16,7 +17,7 @@ versions?.addEventListener("click", (event) => {
     title: `Restore version ${version} of ${name}?`,
     steps: [{
       name,
-      says: revision ? "restarts once with the configuration of that version" : "is created again with the configuration of that version, and started",
+      says: revision ? given("the configuration of that version") : "is created again with the configuration of that version, and started",
       run: async (waiting) => {
         await call("POST", api("connectors", name, "config", "history", version, "restore"), undefined, { headers: revision ? { "If-Match": `"${revision}"` } : {}, waiting });
       },

@@ -12,6 +12,7 @@ from typing import IO, Any, ClassVar, Final
 
 import requests
 
+from equipment.terminal import Terminal
 from equipment.waiting import wait_until
 from equipment.workers.commands import CommandProcess, start_command
 from equipment.workers.processes import descendants, runs
@@ -72,10 +73,18 @@ class StandaloneWorker:
 
     def start(self, environ: Mapping[str, str] | None = None, stdin: IO[str] | None = None) -> StandaloneWorker:
         """Start the process."""
-        arguments = [self.mode, str(self._worker_file), *map(str, self._connectors)]
         with self.log_file.open("ab") as log:
-            self._process = start_command(arguments, log, environ, stdin)
+            self._process = start_command(self._arguments, log, environ, stdin)
         return self
+
+    def start_on(self, terminal: Terminal) -> StandaloneWorker:
+        """Start the process on a terminal, to which it then logs."""
+        self._process = start_command(self._arguments, terminal.stream)
+        return self
+
+    @property
+    def _arguments(self) -> list[str]:
+        return [self.mode, str(self._worker_file), *map(str, self._connectors)]
 
     def wait(self, seconds: float = 60.0) -> int:
         """The exit status, once the process has ended by itself."""

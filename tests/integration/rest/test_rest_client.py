@@ -30,6 +30,11 @@ class Guarded(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(OFFSETS if allowed else PAGE)
 
+    def do_PUT(self) -> None:
+        self.send_response(405)
+        self.end_headers()
+        self.wfile.write(PAGE)
+
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
@@ -65,6 +70,13 @@ def test_what_is_no_worker_is_told(url: str) -> None:
     assert refused.exit_code == 1
     assert "is not the REST API of a worker: status 401" in refused.output
     assert "wrong" not in refused.output
+
+
+def test_a_proxy_that_lets_only_some_methods_through_is_told_with_what_to_do(url: str) -> None:
+    refused = CliRunner().invoke(main, ["connectors", "stop", "a/b", "--url", url], env={"NETRC": "/dev/null"})
+    assert refused.exit_code == 1
+    assert f"What answers at {url} does not take this request (405, the method is not allowed)." in refused.output
+    assert "give the address of the worker itself with --url" in " ".join(refused.output.split())
 
 
 class Closing(StreamRequestHandler):

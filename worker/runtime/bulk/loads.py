@@ -7,6 +7,7 @@ display.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -16,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from connect.bulk import Progress
+from connect.internals.status_line import on_terminal, time_left
 from worker.formatting import counted, utc_text, written_text
 from worker.messages import messages
 from worker.runtime.bulk.plan import Plan
@@ -25,7 +27,7 @@ __all__ = ["Loads"]
 
 logger = logging.getLogger(__name__)
 _TICK_SECONDS: Final = 1.0
-_LINE_SECONDS: Final = 10.0
+_LINE_SECONDS: Final = 60.0
 _KEPT: Final = 20
 _RANGES: Final = 20
 _LONGEST_TEXT: Final = 2_000
@@ -82,7 +84,9 @@ class _Load:
         progress = self.progress
         of = counted(self.records, "record")
         if progress.records and self.plan.ranges:
-            of = f"{progress.records:,} of {of}"
+            rate = progress.records / max(self.seconds, _TICK_SECONDS)
+            left = time_left((self.records - progress.records) / rate)
+            of = f"{progress.records:,} of {of} ({rate:,.0f} a second, {left})"
         written = written_text(progress.rows, progress.bytes, progress.files)
         return f"Loading for {self.seconds:,.0f} s: {progress.stage}, {of}{written}"
 
@@ -186,7 +190,8 @@ class Loads:
         self._metrics.count("load-file-total", progress.files)
 
     def _tell_on(self, load: _Load, over: threading.Event) -> None:
-        due = _LINE_SECONDS
+        # On a terminal the worker shows all loads in one line.
+        due = math.inf if on_terminal() else _LINE_SECONDS
         while not over.wait(_TICK_SECONDS):
             if load.seconds >= due:
                 due = load.seconds + _LINE_SECONDS

@@ -50,6 +50,10 @@ def test_a_connector_is_created_changed_and_brought_back(worker: StandaloneWorke
     assert refused.exit_code == 1
     assert "-> batch.size (int, by default 2000):" in refused.output
     assert "/config/validate" not in refused.output, "REST's words"
+    refused = sluice(worker, "connectors", "set", topic, "name=other")
+    assert refused.exit_code == 1
+    assert "doesn't match connector name in the URL" in refused.output
+    assert "Leave the key name out: a connector keeps its name." in refused.output
 
 
 def test_what_one_file_has_wrong_is_told_with_its_remedy_and_the_others_follow(

@@ -64,6 +64,13 @@ def test_without_sources_the_topics_are_on_the_left_where_a_phone_begins() -> No
     assert all(node.connector is not None for node in drawing.nodes if node.name in ("lake", "search"))
 
 
+def test_a_short_column_is_divided_over_the_height_of_the_longest() -> None:
+    links = [Link(f"c{number}", f"t{number // 3}", False) for number in range(6)]
+    nodes = drawn(links, {each.name: each for each in summaries({link.connector: {} for link in links})}).nodes
+    at = {node.name: node.y for node in nodes}
+    assert (at["t0"], at["t1"]) == (at["c1"], at["c4"]), "in the middle of those that it is connected to"
+
+
 def test_long_names_that_begin_alike_are_told_apart() -> None:
     links = [Link(f"team.orders-of-a-rather-long-name-{number}", "orders", False) for number in (1, 2)]
     found = {each.name: each for each in summaries({link.connector: {} for link in links})}

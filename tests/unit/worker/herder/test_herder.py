@@ -166,7 +166,7 @@ def test_a_connector_runs_with_the_tasks_it_asks_for(herder: Herder) -> None:
 def test_metrics_are_shown_and_added_up(herder: Herder) -> None:
     create(herder, "source", tasks="2")
     wait_for_status(herder, "source", lambda status: all("metrics" in task for task in status["tasks"] or [{}]))
-    assert herder.totals().result(DEADLINE) == {"records": 10.0}
+    assert herder.progress().result(DEADLINE) == ({"records": 10.0}, {})
 
 
 def test_bad_requests_are_refused_with_what_is_wrong(herder: Herder) -> None:

@@ -1,4 +1,5 @@
-from worker.metrics.progress import Progress, ProgressLines, Run
+from worker.metrics.progress import Progress, ProgressLines, Run, WorkPace
+from worker.metrics.work import Work
 
 
 def test_a_line_tells_counts_rates_and_lag() -> None:
@@ -84,3 +85,25 @@ def test_a_terminal_has_a_line_whenever_something_has_moved() -> None:
     lines = ProgressLines(begun=0.0, seconds=0.0)
     told = [lines.line(read(at, records)) for at, records in ((2.0, 10.0), (4.0, 20.0), (6.0, 20.0), (8.0, 30.0))]
     assert told == ["10 records read (5/s)", "20 records read (5/s)", None, "30 records read (5/s)"]
+
+
+def test_a_work_has_its_rate_and_its_remaining_time_once_they_are_known() -> None:
+    pace = WorkPace()
+    assert pace.texts(0.0, {"orders": Work(100, 1000, "rows")}) == ["orders [##..................] 10 % of 1,000 rows"]
+    assert pace.texts(10.0, {"orders": Work(400, 1000, "rows")}) == [
+        "orders [########............] 40 % of 1,000 rows, 30/s, about 20 s to go"
+    ]
+    assert pace.texts(40.0, {"orders": Work(700, 1000, "rows")}) == [
+        "orders [##############......] 70 % of 1,000 rows, 10/s, about 30 s to go"
+    ], "the rate is that of the last half minute"
+    assert pace.texts(41.0, {}) == []
+    assert pace.texts(42.0, {"orders": Work(0, 50, "rows")}) == ["orders [....................] 0 % of 50 rows"]
+
+
+def test_the_longest_works_come_first_and_the_others_are_counted() -> None:
+    pace = WorkPace()
+    names = ("a", "b", "c", "d", "e")
+    pace.texts(0.0, {name: Work(0, 100, "bytes") for name in names})
+    texts = pace.texts(1.0, {name: Work(10 * number, 100, "bytes") for number, name in enumerate(names)})
+    assert [text.partition(" ")[0] for text in texts] == ["a", "b", "c", "and"]
+    assert texts[3] == "and 2 more connectors"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from worker.cli.status_summary import unknown_work, work_text
-from worker.metrics.work import Work, last_work, work_of
+from worker.metrics.work import Work, last_work, work_of, work_of_loads
 
 
 def amounts(left: float, total: float, unit: str = "rows") -> dict[str, float]:
@@ -53,3 +53,23 @@ def test_what_was_last_known_has_its_time() -> None:
     assert unknown_work({"tasks": tasks}) == [
         "The progress of task 1 is unknown; it was [##########..........] 50 % of 100 rows at 2026-11-30T00:00:00Z."
     ]
+
+
+def load(done: int, total: int, partitions: int = 1) -> dict[str, Any]:
+    return {"current": {"records": total, "partitions": partitions, "progress": {"records": done}}}
+
+
+@pytest.mark.parametrize(
+    ("loads", "work"),
+    [
+        ([], None),
+        ([{"current": None}], None),
+        ([load(3, 10), load(1, 2), {"current": None}], Work(4, 12, "records")),
+        ([load(10, 10)], None),
+        ([load(5, 5, partitions=0)], None),
+    ],
+)
+def test_loads_that_run_are_added_up_if_their_records_are_known_before(
+    loads: list[dict[str, Any]], work: Work | None
+) -> None:
+    assert work_of_loads(loads) == work

@@ -346,7 +346,7 @@ def test_what_processes_say_after_the_lease_is_not_acted_on(member: Member, is_o
         member.lease.renew(LONG_AGO)
     member.herder.loggers.set_level("a.plugin", "DEBUG").result(DEADLINE)
     both = {"connector": 1.0, "task": 1.0}
-    wait_until("they have said all", lambda: member.herder.totals().result(DEADLINE) == both)
+    wait_until("they have said all", lambda: member.herder.progress().result(DEADLINE)[0] == both)
     member.settle()
     kept = member.configs.connectors()["source"].task_configs
     assert (kept, member.statuses.topics("source")) == (
