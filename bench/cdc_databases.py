@@ -28,6 +28,12 @@ _POSTGRES_INSERT: Final = """
 INSERT INTO sales SELECT n, n % 50, 'customer ' || n % 1000, md5(n::text), (n / 7.0)::numeric(12, 2), now(), now(),
 n % 2 = 0, n * 0.1, extract(epoch FROM clock_timestamp()) FROM generate_series({first}, {last}) n
 """
+_POSTGRES_ONE_BY_ONE: Final = """
+DO $$ BEGIN FOR number IN {first}..{last} LOOP
+    {insert};
+    COMMIT;
+END LOOP; END $$
+"""
 _MYSQL_TABLE: Final = """
 CREATE TABLE sales (id bigint PRIMARY KEY, region int, customer varchar(50), note varchar(50), amount decimal(12,2),
 sold timestamp(6), shipped datetime(6), paid boolean, weight double, sent double)
@@ -84,9 +90,8 @@ class _PostgreSQL(_Relational):
         self._database.execute(_POSTGRES_INSERT.format(first=first, last=last))
 
     def insert_one_by_one(self, first: int, last: int) -> None:
-        with self._connection() as connection, connection.pipeline():
-            for number in range(first, last + 1):
-                connection.execute(_POSTGRES_INSERT.format(first=number, last=number))
+        insert = _POSTGRES_INSERT.format(first="number", last="number")
+        self._database.execute(_POSTGRES_ONE_BY_ONE.format(first=first, last=last, insert=insert))
 
     @contextmanager
     def inserting(self) -> Iterator[Any]:

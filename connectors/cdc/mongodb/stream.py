@@ -69,12 +69,16 @@ class StreamReader:
             yield Item(None, offset_of(token or {}), is_end=True)
             return
         if token is None:
-            # There is no position yet from which an event that is too large could be read again.
+            # There may be no position from which an event that is too large could be read again.
             self._splits = can_split(self._client)
         while True:
             item = None
             try:
                 with self._opened(token) as stream:
+                    if token is None and (begun := _plain(stream.resume_token)) is not None:
+                        # Were the connection lost before the first change, a stream opened anew would begin later.
+                        item = Item(None, offset_of(begun), at=token_time(begun))
+                        yield item
                     for item in self._changes(stream, is_stopped):
                         yield item
             except OperationFailure as error:

@@ -16,6 +16,7 @@ from connectors.cdc.postgresql.connection import open_session
 from connectors.cdc.postgresql.publications import named, publication_steps, read_publication
 from connectors.cdc.postgresql.replication import quoted
 from connectors.cdc.postgresql.slots import SlotState, check_slot, read_slot
+from connectors.cdc.postgresql.snapshot import BYPASSING
 
 if TYPE_CHECKING:
     import psycopg
@@ -36,11 +37,13 @@ _UNREADABLE: Final = """
 SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = ANY(%s) AND NOT (has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'))
 """
+_POLICED: Final = "SELECT oid FROM pg_class WHERE oid = ANY(%s) AND row_security_active(oid)"
 _NOT_OWNED: Final = "SELECT oid FROM pg_class WHERE oid = ANY(%s) AND NOT pg_has_role(relowner, 'USAGE')"
 _LOGICAL_FROM: Final = 100_000
 _STANDBY_FROM: Final = 160_000
 _FAILOVER_FROM: Final = 170_000
 _SHOWN: Final = 10
+_WITHOUT_ROWS: Final = (SnapshotMode.NO_DATA, SnapshotMode.NEVER)
 
 
 class CheckedPostgresConfig(PostgresConfig):
@@ -181,6 +184,13 @@ def _of_tables(
             "database.user",
             f"{config.database_user} may not read {_listed(unreadable)}. Run GRANT USAGE ON SCHEMA {schemas} TO "
             f"{user}; GRANT SELECT ON {', '.join(named(table.id) for table in unreadable[:_SHOWN])} TO {user};",
+        )
+    oids = [row[0] for row in session.execute(_POLICED, ([table.oid for table in captured],)).fetchall()]
+    if policed := [table for table in captured if table.oid in oids and config.snapshot_mode not in _WITHOUT_ROWS]:
+        yield Problem(
+            "database.user",
+            f"Policies of row-level security hide rows of {_listed(policed)} from {config.database_user}, and the "
+            f"snapshot would lack them. {BYPASSING}",
         )
 
 

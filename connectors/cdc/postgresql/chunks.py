@@ -25,7 +25,7 @@ from connectors.cdc.postgresql.connection import open_session, retriable_if_lost
 from connectors.cdc.postgresql.offsets import parse_lsn
 from connectors.cdc.postgresql.publications import named
 from connectors.cdc.postgresql.replication import quoted
-from connectors.cdc.postgresql.snapshot import is_whole_number, key_of, selected_columns
+from connectors.cdc.postgresql.snapshot import begin_reading, is_whole_number, key_of, selected_columns
 
 if TYPE_CHECKING:
     import psycopg
@@ -135,7 +135,7 @@ class ChunkReader:
             raise
 
     def _chunk(self, session: psycopg.Connection[Any], collection: Collection, rows: int) -> Chunk:
-        session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        begin_reading(session)
         visible = VisibleTransactions.parse(_text(session, _SNAPSHOT))
         table, expected = self._table(session, collection.table)
         schema = self._make(table)

@@ -27,7 +27,10 @@ from connect.data import Offset
 from connect.errors import ConnectError
 from connect.kits.cdc.incremental_state import IncrementalState
 
-__all__ = ["Position", "ServerIdentity", "format_lsn", "identity_of", "parse_lsn"]
+__all__ = ["Position", "ServerIdentity", "format_lsn", "identity_of", "parse_lsn", "partial_offset"]
+
+_PARTIAL: Final = "INSERT"
+"""The last event of an offset within a transaction, where it is not known: any but those of a whole one will do."""
 
 _WHOLE: Final = ("COMMIT", "BEGIN", None)
 
@@ -121,3 +124,16 @@ def identity_of(identity: ServerIdentity | None) -> Mapping[str, Any]:
     if identity is None:
         return {}
     return {"system_identifier": identity.system_identifier, "timeline": identity.timeline}
+
+
+def partial_offset(position: Position) -> dict[str, Any]:
+    """Return the offset of a position within a transaction."""
+    return {
+        "lsn_proc": position.event_lsn,
+        "lsn_events_processed": position.events,
+        "messageType": _PARTIAL,
+        "lsn_commit": position.commit_lsn,
+        "lsn": position.event_lsn,
+        "txId": position.xid,
+        **identity_of(position.identity),
+    }

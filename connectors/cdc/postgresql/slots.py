@@ -126,10 +126,11 @@ def _diverged(position: Position, kept: int, now: int, history: Callable[[int], 
         number, _, rest = line.strip().partition("\t")
         if number == str(kept):
             end = parse_lsn(rest.split("\t")[0].strip())
-            if position.commit_lsn is not None and position.commit_lsn > end:
+            sent = max(position.commit_lsn or 0, position.event_lsn + 1)
+            if sent > end:
                 return (
                     f"the server was promoted at {format_lsn(end)}, before the stored offset "
-                    f"{format_lsn(position.commit_lsn)}: changes that were sent are not part of it"
+                    f"{format_lsn(sent)}: changes that were sent are not part of it"
                 )
             return None
     return f"the server's timeline {now} does not come from timeline {kept} of the stored offset"

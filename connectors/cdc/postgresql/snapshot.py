@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.data import Offset, SourceRecord
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
 from connect.kits.cdc.chunk_queries import ChunkQueries, SqlForm
 from connect.kits.cdc.envelope import ChangeEvents, Operation
 from connect.kits.cdc.incremental_state import Collection
@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     import psycopg
 
 __all__ = [
+    "BYPASSING",
     "CopyReader",
     "InitialRecorder",
     "RowReader",
     "SnapshotPoint",
     "SnapshotTable",
+    "begin_reading",
     "begin_snapshot",
     "copied_rows",
     "exported_view",
@@ -69,6 +71,20 @@ _HISTOGRAM: Final = """
 SELECT histogram_bounds::text::text[] FROM pg_stats
 WHERE schemaname = %s AND tablename = %s AND attname = %s ORDER BY inherited DESC LIMIT 1
 """
+_WITHOUT_LIMITS: Final = """
+SELECT set_config(name, '0', true) FROM pg_settings
+WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
+"""
+_REWRITTEN: Final = """
+SELECT c.oid::regclass::text FROM pg_class c
+WHERE (c.oid = ANY(%(oids)s) OR (c.relispartition AND pg_partition_root(c.oid) = ANY(%(oids)s)))
+  AND c.relfilenode <> 0 AND c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid)
+ORDER BY 1
+"""
+"""The tables whose rows lie elsewhere now than in the view of the catalog that a transaction has."""
+
+BYPASSING: Final = "Run ALTER ROLE ... BYPASSRLS; for the user, or leave the tables out by table.exclude.list."
+_AGAIN_S: Final = 1.0
 _SNAPSHOT: Final = """
 SELECT txid_snapshot_xmax(txid_current_snapshot()),
        (extract(epoch FROM transaction_timestamp()) * 1000000)::bigint,
@@ -120,10 +136,7 @@ def begin_snapshot(
     tables: Sequence[str],
 ) -> SnapshotPoint:
     """Begin the transaction of a snapshot, in one that was exported or in a new one."""
-    session.execute("SET statement_timeout = 0")
-    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    if exported is not None:
-        session.execute(f"SET TRANSACTION SNAPSHOT {literal(exported)}".encode())
+    begin_reading(session, exported)
     if locks_ms is not None and tables:
         session.execute(f"SET LOCAL lock_timeout = {locks_ms}")
         session.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE".encode())
@@ -135,6 +148,18 @@ def begin_snapshot(
         told = session.execute(f"SELECT {function}()::text".encode()).fetchone()
         lsn = parse_lsn(told[0]) if told else 0
     return SnapshotPoint(lsn, row[0], row[1])
+
+
+def begin_reading(session: psycopg.Connection[Any], exported: str | None = None) -> None:
+    """Begin a transaction that reads rows, in a view that was exported or a new one.
+
+    The server's limits of time do not end it, and rows that a policy hides from the user are an error.
+    """
+    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    if exported is not None:
+        session.execute(f"SET TRANSACTION SNAPSHOT {literal(exported)}".encode())
+    session.execute(_WITHOUT_LIMITS)
+    session.execute("SET LOCAL row_security = off")
 
 
 def selected_columns(table: Table, schema: TableSchema, also: Sequence[str] = ()) -> str:
@@ -302,8 +327,44 @@ def planned_snapshot(
 def works_of(
     session: psycopg.Connection[Any], wanted: Sequence[tuple[SnapshotTable, Collection]], most: int
 ) -> list[PieceWork]:
-    """Return the pieces of some tables, or of ranges of their keys: at most so many of each."""
+    """Return the pieces of some tables, or of ranges of their keys: at most so many of each.
+
+    The tables are held as they are until the transaction of the session ends.
+    """
+    _hold(session, [table for table, _ in wanted])
     return [work for table, collection in wanted for work in _works(session, table, collection, most)]
+
+
+def _hold(session: psycopg.Connection[Any], tables: Sequence[SnapshotTable]) -> None:
+    """Have no table altered or emptied until the view is closed; one that was since it began has no rows in it."""
+    import psycopg  # noqa: PLC0415 - psycopg is loaded only where it is used
+
+    for table in tables:
+        try:
+            session.execute(f"{table.statement} LIMIT 0".encode())
+        except psycopg.Error as error:
+            raise _unreadable(table, error) from error
+    oids = [table.captured.oid for table in tables]
+    if found := session.execute(_REWRITTEN, {"oids": oids}).fetchall():
+        raise _changed(f"{', '.join(name for (name,) in found)} was rewritten or emptied")
+
+
+def _unreadable(table: SnapshotTable, error: psycopg.Error) -> ConnectError:
+    import psycopg  # noqa: PLC0415 - as above
+
+    told = f"The rows cannot be read by {table.statement}"
+    if table.is_whole and isinstance(error, (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)):
+        return _changed(str(error).splitlines()[0])
+    if "row-level security" in str(error):
+        return ConnectError(
+            f"{told}: {str(error).splitlines()[0]}. Rows that a policy hides from the connector's user would be "
+            f"missing, though their changes are sent. {BYPASSING}"
+        )
+    return retriable_if_lost(error, told)
+
+
+def _changed(told: str) -> RetriableError:
+    return RetriableError(f"The snapshot begins anew, since tables were changed as it began: {told}.", _AGAIN_S)
 
 
 def exported_view(session: psycopg.Connection[Any]) -> str:
@@ -316,9 +377,7 @@ def session_in_view(config: PostgresConfig, exported: str) -> psycopg.Connection
     """Open a session that sees the tables as the one does that has exported its view."""
     session = open_session(config)
     try:
-        session.execute("SET statement_timeout = 0")
-        session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        session.execute(f"SET TRANSACTION SNAPSHOT {literal(exported)}".encode())
+        begin_reading(session, exported)
     except BaseException:
         session.close()
         raise

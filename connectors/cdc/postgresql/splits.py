@@ -225,9 +225,7 @@ class Splits:
     def _begun(self, opening: Opening) -> tuple[SnapshotPoint, list[SnapshotTable]]:
         dialect = made_dialect(self._config)
         dialect.database_money_digits = money_digits(self._config)
-        begun = opening.begin_snapshot(made_schemas(self._config, dialect).of)
-        opening.session.execute("SET idle_in_transaction_session_timeout = 0")
-        return begun
+        return opening.begin_snapshot(made_schemas(self._config, dialect).of)
 
     def _divided(
         self,

@@ -32,7 +32,7 @@ from connect.kits.cdc.filters import NameFilter
 from connect.kits.cdc.table_schemas import UNAVAILABLE, TableSchema
 from connect.kits.cdc.transactions import BLOCK_SCHEMA, TransactionMetadata
 from connectors.cdc.postgresql import pgoutput
-from connectors.cdc.postgresql.offsets import Position, ServerIdentity, format_lsn, identity_of
+from connectors.cdc.postgresql.offsets import Position, ServerIdentity, format_lsn, identity_of, partial_offset
 from connectors.cdc.postgresql.replication import PAYLOAD
 
 __all__ = ["SOURCE_SCHEMA", "ChangeStream", "ChangeWatcher", "StreamNames", "StreamedTable"]
@@ -177,7 +177,9 @@ class ChangeStream:
         self._ended: tuple[int, int | None, int] | None = None
         """The end, the number and the time of the last transaction if its offset is not made yet: few are asked for."""
 
-        if position.commit_lsn is not None:
+        if position.xid is not None:
+            self._last_offset = partial_offset(position)
+        elif position.commit_lsn is not None:
             self._last_offset = self._whole_offset(position.commit_lsn, None, None)
         self._handlers: Mapping[int, Callable[[bytes], None]] = {
             ord("B"): self._begin,
@@ -339,9 +341,12 @@ class ChangeStream:
         if kind != _NEW:
             old, at = table.split(data, at + 1)
         raw, _ = table.split(data, at + 1)
-        if old is not None and kind == _OLD:
-            # The old row has the values that the new one leaves out because they did not change.
-            raw = [before if value is UNAVAILABLE else value for value, before in zip(raw, old, strict=True)]
+        if old is not None:
+            # The old row has values that the new one leaves out because they did not change: all, or those of the key.
+            raw = [
+                before if value is UNAVAILABLE and before is not None else value
+                for value, before in zip(raw, old, strict=True)
+            ]
         if table.name == self.watched:
             self._tell(table, raw, *(() if old is None else (old,)))
         whole = (raw,) if old is None or kind != _OLD else (raw, old)
@@ -498,7 +503,7 @@ class ChangeStream:
             self._sink = self.out
 
     def _moved(self, lsn: int, kind: str) -> Offset:
-        """Return the offset after an event."""
+        """Return the offset after an event; that of the stream stays where it was while events are passed over."""
         offset: dict[str, Any] = {
             "lsn_proc": lsn,
             "lsn_events_processed": self._count,
@@ -511,7 +516,8 @@ class ChangeStream:
         }
         if self.xmin is not None:
             offset["xmin"] = self.xmin
-        self._last_offset, self._ended = offset, None
+        if self._sink is self.out:
+            self._last_offset, self._ended = offset, None
         return offset
 
     def _whole_offset(self, lsn: int, xid: int | None, at_us: int | None) -> Offset:

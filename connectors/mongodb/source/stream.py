@@ -61,13 +61,17 @@ class StreamReader:
             assert token is not None
             yield from self._copied(token, position)
         if token is None:
-            # There is no position yet from which an event that is too large could be read again.
+            # There may be no position from which an event that is too large could be read again.
             self._splits = self._may_split and can_split(self._client)
         # After an invalidation the stream is opened again behind it: nothing is lost between.
         while True:
             item = None
             try:
                 with self._opened(token) as stream:
+                    if token is None and stream.resume_token is not None:
+                        # Were the connection lost before the first change, a stream opened anew would begin later.
+                        item = Item(None, stream_offset(_plain(stream.resume_token)))
+                        yield item
                     for item in self._changes(stream, is_stopped):
                         yield item
             except OperationFailure as error:

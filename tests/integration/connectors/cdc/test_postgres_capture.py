@@ -9,15 +9,23 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
+import psycopg
 import pytest
 
 from connect.data import SourceRecord
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
+from connect.kits.cdc.incremental_state import Collection
 from connect.testing import StoredOffsets, run_source
 from connectors.cdc.postgresql import PostgresConnector
+from connectors.cdc.postgresql.assembly import made_dialect, made_schemas
+from connectors.cdc.postgresql.catalog import Catalog
+from connectors.cdc.postgresql.config import PostgresConfig
+from connectors.cdc.postgresql.connection import open_session
 from connectors.cdc.postgresql.offsets import parse_lsn
+from connectors.cdc.postgresql.snapshot import begin_snapshot, snapshot_tables, works_of
 from equipment.change_data import capture_props, drop_slots
 from equipment.servers.lease import Database
+from equipment.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -68,6 +76,88 @@ def enough(count: int) -> Callable[[Found], bool]:
 
 def ids(records: Found, operation: str) -> list[int]:
     return [key for op, key in rows(records) if op == operation]
+
+
+def test_a_table_stays_as_it_is_until_a_snapshot_has_read_it(capture: Captured) -> None:
+    """One that was rewritten or emptied meanwhile would have no rows in the view of the snapshot."""
+    database = capture.database
+    database.execute(
+        "CREATE TABLE a (id int)", "INSERT INTO a SELECT generate_series(1, 50)", "CREATE TABLE b AS SELECT 1 AS id"
+    )
+    refused: list[str] = []
+
+    def is_whole(records: Found) -> bool:
+        if records and not refused:
+            for statement in ("ALTER TABLE b ALTER id TYPE bigint", "TRUNCATE b"):
+                with pytest.raises(psycopg.errors.LockNotAvailable):
+                    database.execute("SET lock_timeout = '100ms'", statement)
+                refused.append(statement)
+        return len(records) >= 51
+
+    found = capture.run(is_whole, max_batch_size=1)
+    assert [record.topic for record in found] == ["srv.public.a"] * 50 + ["srv.public.b"]
+
+
+def test_a_snapshot_begins_anew_if_a_table_was_emptied_as_it_began(captured: Database) -> None:
+    captured.execute("CREATE TABLE t (id int)", "INSERT INTO t VALUES (1)")
+    config = PostgresConfig.parse(capture_props(captured))
+    with open_session(config) as session:
+        begin_snapshot(session, None, None, locks_ms=None, tables=())
+        catalog = Catalog(session, captured.name)
+        (table,) = snapshot_tables(catalog, catalog.tables(), made_schemas(config, made_dialect(config)).of, {})
+        captured.execute("TRUNCATE t")
+        with pytest.raises(RetriableError, match="t was rewritten or emptied"):
+            works_of(session, [(table, Collection("public.t"))], 1)
+
+
+def test_the_view_of_a_snapshot_outlasts_limits_of_time(capture: Captured) -> None:
+    database = capture.database
+    database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "INSERT INTO t SELECT generate_series(1, 20)",
+        f"ALTER DATABASE {database.name} SET idle_in_transaction_session_timeout = '200ms'",
+    )
+    idle = (
+        "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() "
+        "AND state = 'idle in transaction' AND clock_timestamp() - state_change > '400ms'"
+    )
+    waited: list[bool] = []
+
+    def is_whole(records: Found) -> bool:
+        if records and not waited:
+            waited.append(wait_until("the view has been idle", lambda: database.rows(idle)[0][0], 20.0))
+        return len(records) >= 20
+
+    assert ids(capture.run(is_whole, max_batch_size=1), "r") == list(range(1, 21))
+
+
+def test_rows_that_a_policy_hides_are_an_error(capture: Captured) -> None:
+    """Otherwise the snapshot would lack them, and their changes would come."""
+    database, user = capture.database, f"tenant_{capture.database.name}"
+    database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "INSERT INTO t VALUES (1), (2)",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY own ON t USING (id = 1)",
+        "CREATE PUBLICATION dbz_publication FOR TABLE t",
+        f"CREATE ROLE {user} LOGIN REPLICATION PASSWORD 'p'",
+        f"GRANT SELECT ON t TO {user}",
+    )
+    keys = {"database_user": user, "database_password": "p", "publication_autocreate_mode": "disabled"}
+    try:
+        with pytest.raises(ConnectError, match=r"row-level security policy.*BYPASSRLS"):
+            capture.run(enough(1), **keys)
+        told = errors(capture.props(**keys))
+        capture.run(lambda _: bool(capture.offsets.items()), snapshot_mode="no_data", **keys)
+        database.execute(f"ALTER ROLE {user} BYPASSRLS")
+        capture.offsets = StoredOffsets()
+        found = capture.run(enough(2), **keys)
+    finally:
+        database.execute(f"DROP OWNED BY {user}", f"DROP ROLE {user}")
+
+    assert list(told) == ["database.user"]
+    assert "hide rows of public.t" in told["database.user"]
+    assert ids(found, "r") == [1, 2]
 
 
 def test_rows_written_during_the_snapshot_are_neither_lost_nor_doubled(capture: Captured) -> None:
@@ -280,6 +370,21 @@ def test_an_old_value_takes_the_place_of_one_that_was_not_sent(capture: Captured
 
     assert first.value["after"]["big"] == "__debezium_unavailable_value"
     assert second.value["after"]["big"] == "x" * 3000
+
+
+def test_a_large_key_that_stays_is_that_of_the_change(capture: Captured) -> None:
+    """The server sends it with the old row alone."""
+    capture.database.execute(
+        "CREATE TABLE t (id text PRIMARY KEY, n int)",
+        "ALTER TABLE t ALTER id SET STORAGE EXTERNAL",
+        "INSERT INTO t VALUES (repeat('x', 2500), 0)",
+    )
+    capture.run(enough(1))
+    capture.database.execute("UPDATE t SET n = 1")
+    (changed,) = capture.run(enough(1))
+
+    assert (changed.key, changed.value["op"]) == ({"id": "x" * 2500}, "u")
+    assert changed.value["after"] == {"id": "x" * 2500, "n": 1}
 
 
 def test_partitions_have_topics_of_their_own_or_that_of_their_table(capture: Captured) -> None:

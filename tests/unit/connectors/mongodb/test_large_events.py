@@ -6,6 +6,7 @@ The servers that tests run are too old for it: a client that answers as later on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, Self, TypeAlias
 
 import pytest
@@ -84,6 +85,8 @@ class Client:
         self._version = version
         self._waits = waits
         self.has_small = True
+        self.begins_at: Mapping[str, Any] | None = None
+        """The position that the server tells of a stream that is opened without one."""
 
     def server_info(self) -> dict[str, Any]:
         return {"versionArray": [*self._version, 0]}
@@ -98,7 +101,9 @@ class Client:
             large = [*fragments("fullDocument", "before")]
         if self._waits:
             large = [each for part in large for each in (part, WAITS)]
-        return Stream([*before, *large, after], start_after)
+        stream = Stream([*before, *large, after], start_after)
+        stream.resume_token = start_after or self.begins_at
+        return stream
 
 
 class Captured:
@@ -196,6 +201,17 @@ def test_a_large_event_that_is_the_first_of_all_is_read(form: Form) -> None:
     client = Client(7, 0, 1)
     client.has_small = False
     assert decode(next(events(form.changes(client, None))).event)["before"] == {"v": 0}
+
+
+@both
+def test_where_a_stream_begins_is_told_before_anything_is_waited_for(form: Form) -> None:
+    """Whoever loses the connection then goes on there: a stream that is opened anew would begin later."""
+    client = Client(7, 0, 1)
+    client.begins_at = {"_data": "0"}
+    first, second = islice(form.changes(client, None), 2)
+
+    assert (first.event, form.position(first.offset).token) == (None, {"_data": "0"})
+    assert decode(second.event)["_id"] == {"_data": "1"}
 
 
 @both

@@ -42,6 +42,7 @@ def test_a_slot_at_or_before_the_offset_has_all() -> None:
         (AT, SLOT, ServerIdentity("2", 2), "another cluster"),
         (AT, SLOT, ServerIdentity("1", 1), "was restored"),
         (Position(151, identity=ServerIdentity("1", 1)), SLOT, HERE, "was promoted at 0/96"),
+        (Position(100, 150, 1, 7, identity=ServerIdentity("1", 1)), SLOT, HERE, "was promoted at 0/96"),
         (Position(151, identity=ServerIdentity("1", 3)), SLOT, ServerIdentity("1", 4), "does not come from timeline 3"),
     ],
 )
@@ -51,6 +52,7 @@ def test_gaps(position: Position, slot: SlotState | None, identity: ServerIdenti
 
 def test_a_promoted_standby_that_has_the_position_goes_on() -> None:
     assert reason(Position(150, identity=ServerIdentity("1", 1)), SLOT) is None
+    assert reason(Position(100, 149, 1, 7, identity=ServerIdentity("1", 1)), SLOT) is None
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,40 @@ def test_a_stream_goes_on_after_any_record(place: int) -> None:
     assert told(rest) == told(whole[begun:])
 
 
+def test_while_events_are_passed_over_the_offset_stays_where_it_was() -> None:
+    """A heartbeat carries it: were it an earlier one, these events would come again after the next start."""
+    offset = records(stream_at(Position(90)), *TRANSACTION)[2].source_offset
+    stream = stream_at(Position.from_offset(offset))
+    carried = [stream.offset()]
+    for message in TRANSACTION[:5]:
+        stream.handle(message)
+        carried.append(stream.offset())
+
+    assert {Position.from_offset(each) for each in carried} == {Position(90, 100, 3, 7)}
+    assert Position.from_offset(records(stream, *TRANSACTION[5:])[-1].source_offset).event_lsn == 140
+    assert Position.from_offset(stream.offset()) == Position(150)
+
+
+def test_a_transaction_without_one_before_it_is_gone_on_with() -> None:
+    """Debezium names none for the first one after a snapshot; an empty offset would be no offset at all."""
+    theirs = {"lsn_proc": 100, "lsn_events_processed": 1, "messageType": "INSERT", "lsn": 100, "txId": 7, "ts_usec": 1}
+    stream = stream_at(Position.from_offset(theirs))
+
+    assert Position.from_offset(stream.offset()) == Position(None, 100, 1, 7)
+    assert told(records(stream, *TRANSACTION))[:2] == [("c", 2), ("c", 3)]
+
+
+def test_a_key_that_was_not_sent_again_is_that_of_the_old_row() -> None:
+    """It did not change, but is so large that it is kept outside the row."""
+    (found,) = records(
+        stream_at(Position(90)),
+        sent.begin(100, 7),
+        sent.relation(1, "t", (("id", 25, True), ("v", 25, False))),
+        sent.update(110, 1, ("large", None), (sent.UNCHANGED, sent.UNCHANGED)),
+    )
+    assert (found.key, found.value["op"], found.value["after"]) == ({"id": "large"}, "u", {"id": "large", "v": "?"})
+
+
 def test_only_the_transaction_that_was_begun_is_passed_over() -> None:
     """The same positions in another transaction are new: the one that was begun is not published any more."""
     offset = records(stream_at(Position(90)), *TRANSACTION)[1].source_offset
