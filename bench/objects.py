@@ -3,9 +3,8 @@
 ``python bench/objects.py [records] [--store local|s3] [--only raw|memory|spark] [--format JsonFormat] [--rounds 3]``
 needs obstore, and moto for s3. For JSON lines, Avro and Parquet it shows records a second, CPU, and the share of the
 rate at which obstore puts the same objects one after the other, each at its best of some rounds; then the memory of a
-task with 1,000 open folders and the CPU of its thread, for Parquet with and without pandas, which Arrow imports where
-it is installed. Records are given to the task in batches of 500, as a worker does; consuming and converting them is not
-part of it.
+task with 1,000 open folders and the CPU of its thread. Records are given to the task in batches of 500, as a worker
+does; consuming and converting them is not part of it.
 
 Beside the Spark sink, consuming and converting are part: a topic of JSON with schemas, in four partitions, goes to
 files in a folder, by a standalone worker that ends when it is drained. Seconds, CPU and memory (proportional set size)
@@ -155,18 +154,8 @@ def _finish(task: Any, given: Sequence[SinkBatch]) -> None:
         pass
 
 
-class _WithoutPandas:
-    """Stands for an installation without pandas, such as that with the extras s3 and arrow."""
-
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-
 def open_folders(count: int = 1000) -> None:
     """Keep files open in so many folders, and print the memory of the process."""
-    if os.environ.get("BENCH_WITHOUT_PANDAS"):
-        sys.meta_path.insert(0, _WithoutPandas())
     folder = tempfile.mkdtemp()
     config = {
         "name": "bench",
@@ -292,13 +281,11 @@ def beside_raw(given: argparse.Namespace) -> None:
 
 def with_open_folders() -> None:
     """Measure the memory of tasks with many open folders."""
-    runs = [("JsonFormat", ""), ("AvroFormat", ""), ("ParquetFormat", ""), ("ParquetFormat", "1")]
-    for form, without_pandas in runs:
-        environ = {**os.environ, "BENCH_FORMAT": form, "BENCH_WITHOUT_PANDAS": without_pandas}
+    for form in ("JsonFormat", "AvroFormat", "ParquetFormat"):
+        environ = {**os.environ, "BENCH_FORMAT": form}
         command = [sys.executable, __file__, "--open-folders"]
         shown = subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
-        about = " without pandas" if without_pandas else ""
-        print(f"{form:14} with 1,000 folders{about}: {shown.strip()}")
+        print(f"{form:14} with 1,000 folders: {shown.strip()}")
 
 
 if __name__ == "__main__":

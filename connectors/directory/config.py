@@ -94,7 +94,12 @@ class DirectorySourceConfig(ReadingOptions, FileSystemOptions):
         yield from mistakes
         if mistakes:
             return
-        if self.finished_folder and self.finished_place == self.address.path:
+        try:
+            finished = self.finished_place
+        except ConfigError as error:
+            yield error
+            return
+        if finished is not None and finished == self.address.path:
             yield ConfigRuleError("finished.folder must not be the same folder as path", "finished.folder")
         if self.address.scheme in ("http", "https") and self.finished_action is not FinishedAction.LEAVE:
             yield ConfigRuleError("Files at http:// can only be read: set finished.action=leave", "finished.action")
@@ -106,8 +111,10 @@ class DirectorySourceConfig(ReadingOptions, FileSystemOptions):
 
     @property
     def finished_place(self) -> str | None:
-        """The folder for finished files, as the file system names it."""
-        return None if self.finished_folder is None else place_beside(self.address, self.finished_folder)
+        """The folder for finished files, as the file system names it; raises
+        :class:`~connect.errors.ConfigError` if it is elsewhere.
+        """
+        return place_beside("finished.folder", self.address, self.finished_folder) if self.finished_folder else None
 
     @property
     def struct_name(self) -> str:

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, DataError
+from connect.kits.files.systems.address import place_in
 from connect.sink import SinkConnector, SinkTask
 from connectors.directory.sink_config import Compression, DirectorySinkConfig
 from connectors.directory.sink_file import GrowingFile, file_name, folder_name, next_offset, shown_partition
@@ -34,7 +35,7 @@ class DirectorySinkTask(SinkTask[DirectorySinkConfig]):
 
     def start(self) -> None:
         self._system = self.config.system_at(self.config.address)
-        self._folder = self.config.address.path.rstrip("/")
+        self._folder = self.config.address.path
         self._line = line_of(self.config)
         self._files: dict[TopicPartition, GrowingFile] = {}
         self._checked: set[str] = set()
@@ -97,7 +98,7 @@ class DirectorySinkTask(SinkTask[DirectorySinkConfig]):
     def _begun(self, partition: TopicPartition) -> GrowingFile:
         """Find out what files have of a partition, and remove what a killed task has left."""
         self._check_topic(partition.topic)
-        folder = f"{self._folder}/{folder_name(partition)}".lstrip("/" if not self._folder else "")
+        folder = place_in(self._folder, folder_name(partition))
         try:
             found = [each.name for each in self._system.walk(folder, recursive=False, enters=lambda _: False)]
             self._system.remove_parts(folder, f"{partition.topic}+{partition.partition}+")
@@ -122,7 +123,8 @@ class DirectorySinkTask(SinkTask[DirectorySinkConfig]):
         known = self.context.topic_ids([topic]).get(topic)
         if topic in self._checked or known is None:
             return
-        place = f"{self._folder}/{topic}/{_TOPIC_ID}".lstrip("/" if not self._folder else "")
+        folder = place_in(self._folder, topic)
+        place = place_in(folder, _TOPIC_ID)
         kept = io.BytesIO()
         with suppress(FileNotFoundError):
             self._system.copy(place, kept)
@@ -131,8 +133,8 @@ class DirectorySinkTask(SinkTask[DirectorySinkConfig]):
                 stream.write(known.encode())
         elif kept.getvalue().decode(errors="replace") != known:
             raise ConnectError(
-                f"The files in {self._system.shown(f'{self._folder}/{topic}')} are of a topic {topic} that was deleted "
-                "and created again since. Move that folder away, or set path to another one, and restart the task."
+                f"The files in {self._system.shown(folder)} are of a topic {topic} that was deleted and created again "
+                "since. Move that folder away, or set path to another one, and restart the task."
             )
         self._checked.add(topic)
 
@@ -151,10 +153,10 @@ class DirectorySinkTask(SinkTask[DirectorySinkConfig]):
         if (reporter := self.context.errant_record_reporter) is not None:
             reporter.flush()
         name = file_name(partition, file.first or 0, file.last, self.config.extension)
-        place = f"{self._folder}/{folder_name(partition)}/{name}"
+        place = place_in(place_in(self._folder, folder_name(partition)), name)
         header = b"" if file.columns is None else header_line(file.columns, self.config.delimiter)
         try:
-            with self._system.writing(place.lstrip("/") if not self._folder else place) as stream:
+            with self._system.writing(place) as stream:
                 file.copy(stream, header, compress=self.config.compression is Compression.GZIP)
         except OSError as error:
             raise ConnectError(
@@ -183,7 +185,7 @@ class DirectorySinkConnector(SinkConnector[DirectorySinkConfig]):
         system = config.system_at(config.address)
         try:
             for partition, offset in offsets.items():
-                folder = f"{config.address.path.rstrip('/')}/{folder_name(partition)}"
+                folder = place_in(config.address.path, folder_name(partition))
                 with suppress(FileNotFoundError):
                     names = [each.name for each in system.walk(folder, recursive=False, enters=lambda _: False)]
                     if (offset or 0) < (following := next_offset(partition, names)):

@@ -14,6 +14,7 @@ from connect.kits.files.folders.listing import Listing, matcher
 from connect.kits.files.readers.bookmark import Bookmark, check_offset
 from connect.kits.files.readers.row_reader import Rows
 from connect.kits.files.readers.visit import FileState, KeptPlace, Reading, source_partition
+from connect.kits.files.systems.address import place_in
 from connect.kits.files.systems.system import FileSystem
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.directory.config import DirectorySourceConfig, DirectoryTaskConfig, FinishedAction
@@ -93,9 +94,7 @@ def _finisher(config: DirectoryTaskConfig, system: FileSystem) -> Finisher | Non
     if config.finished_action is FinishedAction.LEAVE:
         return None
     folder = config.finished_place if config.finished_action is FinishedAction.MOVE else None
-    return Finisher(
-        system, lambda file: None if folder is None else f"{folder.rstrip('/')}/{file.name}", config.done_suffix
-    )
+    return Finisher(system, lambda file: None if folder is None else place_in(folder, file.name), config.done_suffix)
 
 
 class DirectorySourceConnector(SourceConnector[DirectorySourceConfig]):

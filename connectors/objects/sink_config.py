@@ -377,9 +377,7 @@ class GcsSinkConfig(_GcsSinkOptions, ObjectSinkConfig):
 
     def store_mistakes(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule about the store."""
-        for error in self.google_mistakes():
-            key = "gcs.bucket.name" if isinstance(error, ConfigRuleError) else None
-            yield ConfigRuleError(str(error), key) if key else error
+        yield from self.google_mistakes(self.place_key)
         yield from _endpoint_mistakes(self, {"gcs.endpoint": self.gcs_endpoint})
 
     @property
@@ -427,8 +425,7 @@ class AzureBlobSinkConfig(_AzureSinkOptions, ObjectSinkConfig):
             reason = "Set the name of the storage account, or azblob.connection.string, which has it."
             yield ConfigError("azblob.account.name", None, reason)
             return
-        for error in self.azure_mistakes(self._location, None):
-            yield ConfigRuleError(str(error), "azblob.account.name") if isinstance(error, ConfigRuleError) else error
+        yield from self.azure_mistakes(self._location, None, "azblob.account.name")
         yield from _endpoint_mistakes(self, {"azblob.endpoint": self.azblob_endpoint})
 
     @property

@@ -26,6 +26,7 @@ millisecond resolution: finer digits of a Python value are cut off.
 
 from connect.data.arrow.arrays import check_ranges, to_array
 from connect.data.arrow.casting import conform
+from connect.data.arrow.late_pandas import await_pandas
 from connect.data.arrow.rows import to_values
 from connect.data.arrow.types import (
     arrow_field,
@@ -46,3 +47,5 @@ __all__ = [
     "to_array",
     "to_values",
 ]
+
+await_pandas()

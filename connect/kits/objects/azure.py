@@ -306,7 +306,7 @@ class AzureBlobs:
         except (azure.ServiceRequestError, azure.ServiceResponseError) as error:
             raise RetriableError(
                 f"The service of container {self._name} cannot be reached ({type(error).__name__}): check the account "
-                "in store.url and azblob.endpoint."
+                "and azblob.endpoint."
             ) from None
         except azure.AzureError as error:
             raise RetriableError(f"A request for {path} in {self._name} failed ({type(error).__name__}).") from None
@@ -316,7 +316,7 @@ class AzureBlobs:
         headers = getattr(error.response, "headers", None) or {}
         if code in _NO_CONTAINER or (status == 404 and of_container):
             message = f"There is no container {self._name}"
-            return ConnectError(f"{message}: make it, or correct store.url or azblob.endpoint.")
+            return ConnectError(f"{message}: make it, or correct its name or azblob.endpoint.")
         if status == 404 or code in _NO_BLOB:
             return FileNotFoundError(path)
         if status == 412 or code in _THERE:
@@ -332,7 +332,7 @@ class AzureBlobs:
             return RetriableError(
                 message, retry_after=retry_after({"retry-after": headers.get("Retry-After", "")}, time.time())
             )
-        return ConnectError(f"{message} Check store.url and azblob.endpoint.")
+        return ConnectError(f"{message} Check the names of the container and of the account, and azblob.endpoint.")
 
 
 def _code(error: HttpResponseError) -> str:

@@ -41,7 +41,7 @@ def checked_account_key(key: str, option: str = _ACCOUNT_KEY) -> str:
 
 
 def account_of_connection_string(text: str, named: str, endpoint: str) -> AzureAccount:
-    """Return the account of a connection string, which must be the one ``named`` in ``store.url``.
+    """Return the account of a connection string, which must be the one ``named`` beside it.
 
     ``endpoint`` is used if the string names none.
     """
@@ -49,7 +49,9 @@ def account_of_connection_string(text: str, named: str, endpoint: str) -> AzureA
     name = parts.get("accountname", named)
     if name != named:
         raise ConfigError(
-            _CONNECTION_STRING, None, f"It belongs to account {name}, but store.url names {named}: correct one of them."
+            _CONNECTION_STRING,
+            None,
+            f"It belongs to account {name}, and the store to {named}: correct one of them.",
         )
     key, token = parts.get("accountkey"), parts.get("sharedaccesssignature")
     if (key is None) == (token is None):

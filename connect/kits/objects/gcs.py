@@ -320,7 +320,7 @@ class GoogleObjects:
     def _meaning(self, error: GoogleAPICallError, path: str, of_bucket: bool) -> Exception:
         code, bucket = int(error.code or 0), self._name
         if code == 404 and of_bucket:
-            return ConnectError(f"There is no bucket {bucket}: make it, or correct store.url or gcs.endpoint.")
+            return ConnectError(f"There is no bucket {bucket}: make it, or correct its name or gcs.endpoint.")
         if code == 404:
             return FileNotFoundError(path)
         if code == 412:
@@ -337,7 +337,7 @@ class GoogleObjects:
                 self._failure_text(path, code),
                 retry_after=retry_after({"retry-after": headers.get("Retry-After", "")}, time.time()),
             )
-        return ConnectError(f"{self._failure_text(path, code)} Check store.url and gcs.endpoint.")
+        return ConnectError(f"{self._failure_text(path, code)} Check the name of the bucket and gcs.endpoint.")
 
     def _failure_text(self, path: str, code: int) -> str:
         return f"A request for {path} in bucket {self._name} failed ({code})."

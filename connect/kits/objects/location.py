@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from connect.config.url import shown_url
 from connect.errors import ConfigError
 
-__all__ = ["LONGEST_FOLDER", "Location", "parse_location"]
+__all__ = ["LONGEST_FOLDER", "Location", "parse_location", "scheme_remedy"]
 
 LONGEST_FOLDER: Final = 255
 """The most bytes in the name of a folder of a file system."""
@@ -24,9 +24,10 @@ _AZURE_URL: Final = "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
 _REMEDIES: Final = {
     **dict.fromkeys(_S3, "It has no bucket: write s3://BUCKET/FOLDER."),
     "gs": "It has no bucket: write gs://BUCKET/FOLDER.",
+    "gcs": "Write gs://BUCKET/FOLDER.",
     **dict.fromkeys(("http", "https"), "An endpoint of S3 needs s3.bucket.name beside it."),
     **dict.fromkeys(_AZURE, f"Write {_AZURE_URL}, with the names of a container and of its account in small letters."),
-    **dict.fromkeys(("wasb", "wasbs", "adl"), f"It is an old way to Azure: write {_AZURE_URL}."),
+    **dict.fromkeys(("wasb", "wasbs", "adl", "az"), f"It is another way to Azure: write {_AZURE_URL}."),
 }
 """What to write instead of a URL whose scheme names no store."""
 
@@ -64,8 +65,8 @@ class Location:
         return LONGEST_FOLDER if self.kind in ("local", "hdfs") else None
 
 
-def parse_location(url: str | None, bucket: str | None = None) -> Location:
-    """Return the location that ``store.url`` names, or the bucket ``s3.bucket.name`` if that is set.
+def parse_location(url: str | None, bucket: str | None = None, *, key: str = "store.url") -> Location:
+    """Return the location that ``store.url`` names, or another ``key``; or the bucket ``s3.bucket.name``, if given.
 
     Together with a bucket, ``store.url`` may be the endpoint of its service, as in Confluent's S3 sink.
     """
@@ -73,7 +74,7 @@ def parse_location(url: str | None, bucket: str | None = None) -> Location:
         return Location("s3", "", bucket)
     if not url:
         raise ConfigError(
-            "store.url",
+            key,
             url,
             "It must name the location of the tables: a path, hdfs://..., s3://..., gs://... or abfss://...",
         )
@@ -81,23 +82,26 @@ def parse_location(url: str | None, bucket: str | None = None) -> Location:
         parts = urlsplit(url)
     except ValueError:
         # The reason quotes the text it does not understand, which may be a key, so it is not chained.
-        raise ConfigError("store.url", shown_url(url), "Its host is not valid: use a path.") from None
+        raise ConfigError(key, shown_url(url), "Its host is not valid: use a path.") from None
     scheme, path = parts.scheme.lower(), unquote(parts.path).strip("/")
     if scheme in ("", "file") and parts.netloc in ("", "localhost"):
         return Location("local", str(Path(unquote(parts.path) if scheme else url).absolute()))
     if scheme in _AZURE and _CONTAINER.fullmatch(parts.netloc.lower()):
         return Location("azure", path, parts.netloc.lower(), scheme == "abfss")
     if "@" in parts.netloc and (scheme not in _AZURE or ":" in parts.netloc):
-        raise ConfigError(
-            "store.url", shown_url(url), "It must not contain a user or a key: set them by their own keys."
-        )
+        raise ConfigError(key, shown_url(url), "It must not contain a user or a key: set them by their own keys.")
     if scheme == "hdfs":
         return Location("hdfs", path, parts.netloc)
     if scheme == "gs" and parts.netloc:
         return Location("gcs", path, parts.netloc)
     if scheme in _S3 and parts.netloc and bucket in (None, parts.netloc):
         return Location("s3", path, parts.netloc)
-    raise ConfigError("store.url", shown_url(url), _refusal(scheme, parts.netloc, bucket))
+    raise ConfigError(key, shown_url(url), _refusal(scheme, parts.netloc, bucket))
+
+
+def scheme_remedy(scheme: str) -> str | None:
+    """Return what to write instead of a URL of a store, if it is known."""
+    return _REMEDIES.get(scheme)
 
 
 def _refusal(scheme: str, authority: str, bucket: str | None) -> str:

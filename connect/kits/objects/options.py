@@ -142,10 +142,10 @@ class GcsOptions(HostsConfig):
         key = self.google_key
         return GoogleAccount(self.gcs_endpoint, None if key is None else json.dumps(key))
 
-    def google_mistakes(self) -> Iterable[ConfigError]:
-        """Yield an error for each violated rule about a store there."""
+    def google_mistakes(self, place_key: str = "store.url") -> Iterable[ConfigError]:
+        """Yield an error for each violated rule about a store there, which ``place_key`` names."""
         if reason := missing_extra("gcs", "google.cloud.storage"):
-            yield ConfigRuleError(f"A store in Google Cloud Storage cannot be reached from here. {reason}", "store.url")
+            yield ConfigRuleError(f"A store in Google Cloud Storage cannot be reached from here. {reason}", place_key)
         if self.gcs_credentials_json is not None and self.gcs_credentials_path is not None:
             message = "gcs.credentials.json is the key as well: give one of the two."
             yield ConfigError("gcs.credentials.path", self.gcs_credentials_path, message)
@@ -203,10 +203,10 @@ class AzureOptions(HostsConfig):
         token = self.azblob_sas_token
         return AzureAccount(name, endpoint, token=None if token is None else token.value.lstrip("?"))
 
-    def azure_mistakes(self, place: Location, url: str | None) -> Iterable[ConfigError]:
-        """Yield an error for each violated rule about a store there, which ``store.url`` names."""
+    def azure_mistakes(self, place: Location, url: str | None, place_key: str = "store.url") -> Iterable[ConfigError]:
+        """Yield an error for each violated rule about a store there, which ``place_key`` names."""
         if reason := missing_extra("azure", "azure.storage.blob", "azure.identity"):
-            yield ConfigRuleError(f"A store in Azure cannot be reached from here. {reason}", "store.url")
+            yield ConfigRuleError(f"A store in Azure cannot be reached from here. {reason}", place_key)
         given = [key for key, value in self._azure_keys().items() if value is not None]
         for key in given[1:]:
             yield ConfigError(key, None, f"{given[0]} signs requests as well: give one of the two.")
@@ -220,7 +220,7 @@ class AzureOptions(HostsConfig):
             return
         if place.secure and not account.endpoint.startswith("https:"):
             message = f"abfss: is reached by https: alone, and {account.endpoint} is not: write abfs: in its place."
-            yield ConfigError("store.url", url, message)
+            yield ConfigError(place_key, url, message)
         if account.key is None and account.token is None and not account.endpoint.startswith("https:"):
             message = "An identity is only sent to an https: URL: set a key (azblob.account.key) or a token instead."
             yield ConfigError("azblob.endpoint", self.azblob_endpoint, message)
@@ -236,8 +236,8 @@ class AzureOptions(HostsConfig):
 class ObjectOptions(AzureOptions, GcsOptions, S3Options):
     """The options of all services."""
 
-    def object_mistakes(self, place: Location, url: str | None) -> Iterable[ConfigError]:
-        """Yield an error for each violated rule about these options, for a place that ``store.url`` names."""
+    def object_mistakes(self, place: Location, url: str | None, place_key: str = "store.url") -> Iterable[ConfigError]:
+        """Yield an error for each violated rule about these options, for a place that ``place_key`` names."""
         for key, endpoint in self._endpoints().items():
             if endpoint is not None and "@" in endpoint:
                 # The option's own rule accepts it, because its error would reveal the key.
@@ -246,11 +246,11 @@ class ObjectOptions(AzureOptions, GcsOptions, S3Options):
             elif endpoint is not None:
                 yield from self.host_mistakes(key, endpoint)
         if place.kind == "s3" and (reason := missing_extra("s3", "boto3")):
-            yield ConfigRuleError(f"The store in S3 cannot be reached. {reason}", "store.url")
+            yield ConfigRuleError(f"The store in S3 cannot be reached. {reason}", place_key)
         if place.kind == "gcs":
-            yield from self.google_mistakes()
+            yield from self.google_mistakes(place_key)
         if place.kind == "azure":
-            yield from self.azure_mistakes(place, url)
+            yield from self.azure_mistakes(place, url, place_key)
         yield from self.s3_mistakes()
 
     def host_mistakes(self, key: str, url: str) -> Iterable[ConfigError]:

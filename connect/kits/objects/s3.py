@@ -441,7 +441,7 @@ class S3Objects:
         status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
         headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         if code == "NoSuchBucket":
-            return ConnectError(f"There is no bucket {self._bucket}: make it, or correct store.url or s3.endpoint.")
+            return ConnectError(f"There is no bucket {self._bucket}: make it, or correct its name or s3.endpoint.")
         for codes, meaning in _MEANINGS:
             if code in codes:
                 return meaning(path)

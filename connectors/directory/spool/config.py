@@ -21,7 +21,7 @@ from connect.config import (
 from connect.errors import ConfigError, SchemaError
 from connect.internals.java.regex import regex_from_java, valid_java_regex
 from connect.kits.files.readers.options import ReadingOptions
-from connect.kits.files.systems.address import Address, parse_address
+from connect.kits.files.systems.address import Address, parse_address, place_beside
 from connect.kits.files.systems.options import FileSystemOptions
 from connect.kits.files.systems.sftp_options import SftpServerOptions
 from connectors.directory.spool.schemas import ValueSchemas, parse_schema
@@ -178,7 +178,19 @@ class SpoolConfig(FileSystemOptions):
                 yield ConfigError("files.sort.attributes", name, f"Use {', '.join(_SORTS)}.")
         if self.timestamp_mode is TimestampMode.FIELD and not isinstance(self, SpoolSchemaConfig):
             yield ConfigError("timestamp.mode", "FIELD", "The values of these files have no fields: use FILE_TIME.")
-        yield from self.system_mistakes("input.path", self.folder_text)
+        mistakes = list(self.system_mistakes("input.path", self.folder_text))
+        yield from mistakes or self._place_mistakes()
+
+    def _place_mistakes(self) -> Iterable[ConfigError]:
+        """Yield an error for each folder to which files cannot be moved."""
+        for key, folder in (("finished.path", self.finished_path), ("error.path", self.error_path)):
+            try:
+                place_beside(key, self.address, folder or "")
+            except ConfigError as error:
+                yield error
+        if self.address.scheme in ("http", "https") and self.cleanup_policy is not CleanupPolicy.NONE:
+            message = "Files at http:// can only be read: set NONE, or use DirectorySource, which needs no error.path."
+            yield ConfigError("cleanup.policy", self.cleanup_policy, message)
 
     topic_key: ClassVar[str] = "topic"
 
@@ -201,6 +213,16 @@ class SpoolConfig(FileSystemOptions):
     def address(self) -> Address:
         """The address of the folder."""
         return parse_address("input.path", self.folder_text)
+
+    @property
+    def finished_place(self) -> str | None:
+        """The folder for finished files, as the file system names it."""
+        return place_beside("finished.path", self.address, self.finished_path) if self.finished_path else None
+
+    @property
+    def error_place(self) -> str:
+        """The folder for files that cannot be read on, as the file system names it."""
+        return place_beside("error.path", self.address, self.error_path)
 
     @cached_property
     def name_pattern(self) -> re.Pattern[str]:

@@ -14,7 +14,7 @@ from connect.kits.files.folders.folder_reader import FolderReader
 from connect.kits.files.folders.listing import Listing
 from connect.kits.files.readers.bookmark import Bookmark, check_offset
 from connect.kits.files.readers.visit import KeptPlace, Reading
-from connect.kits.files.systems.address import Address, place_beside
+from connect.kits.files.systems.address import Address, place_in
 from connect.kits.files.systems.sftp import SftpSystem
 from connect.kits.files.systems.system import NANOSECONDS, FileSystem, SourceFile
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
@@ -94,8 +94,7 @@ class _SpoolTask(SourceTask[C], Generic[C]):
 def _folder(config: SpoolConfig, shape: Shape, kept: KeptPlace) -> Folder:
     address = config.address
     system = _system(config, address)
-    finished = None if config.finished_path is None else place_beside(address, config.finished_path)
-    error = place_beside(address, config.error_path)
+    finished, error = config.finished_place, config.error_place
     listing = Listing(
         system,
         address,
@@ -116,7 +115,7 @@ def _folder(config: SpoolConfig, shape: Shape, kept: KeptPlace) -> Folder:
         config.batch_size,
         config.empty_poll_wait_ms / 1000,
         finisher=_finisher(config, system, finished),
-        rejecter=Finisher(system, lambda file: f"{error.rstrip('/')}/{file.name}"),
+        rejecter=Finisher(system, lambda file: place_in(error, file.name)),
         halts=config.halts,
     )
 
@@ -146,13 +145,12 @@ def _finisher(config: SpoolConfig, system: FileSystem, finished: str | None) -> 
         return None
     if config.cleanup_policy is CleanupPolicy.DELETE or finished is None:
         return Finisher(system, lambda _: None)
-    folder = finished.rstrip("/")
 
     def target(file: SourceFile) -> str:
         if config.cleanup_policy is CleanupPolicy.MOVE:
-            return f"{folder}/{file.name}"
+            return place_in(finished, file.name)
         day = dt.datetime.fromtimestamp(file.status.modified_ns / NANOSECONDS, dt.UTC).date()
-        return f"{folder}/{day.isoformat()}/{file.name}"
+        return place_in(place_in(finished, day.isoformat()), file.name)
 
     return Finisher(system, target)
 

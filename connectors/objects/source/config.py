@@ -282,9 +282,11 @@ class ObjectSourceConfig(ReadingOptions, ObjectOptions):
     def store_mistakes(self) -> Iterable[ConfigError]:
         """Yield an error for each violated rule about the store."""
         try:
-            yield from self.object_mistakes(parse_location(self.url), self.url)
+            place = parse_location(self.url, key=self.bucket_key)
         except ConfigError as error:
-            yield ConfigRuleError(str(error), self.bucket_key)
+            yield error
+        else:
+            yield from self.object_mistakes(place, self.url, self.bucket_key)
 
     bucket_key: ClassVar[str]
 

@@ -1,4 +1,4 @@
-"""Folders on servers: SFTP by OpenSSH and asyncssh, FTP, S3, HTTP."""
+"""Folders on servers: SFTP by OpenSSH and asyncssh, FTP, SMB, HTTP."""
 
 from __future__ import annotations
 
@@ -21,10 +21,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connect.data import SourceRecord
+from connect.data import SourceRecord, TopicPartition
 from connect.errors import ConfigError, ConnectError, MissingError, RetriableError
-from connect.testing import SourceTaskTestContext
-from connectors.directory import DirectorySourceConfig, DirectorySourceTask, DirectoryTaskConfig
+from connect.testing import SourceTaskTestContext, TopicLog, run_sink, sink_records
+from connectors.directory import (
+    DirectorySinkConfig,
+    DirectorySinkConnector,
+    DirectorySourceConfig,
+    DirectorySourceTask,
+    DirectoryTaskConfig,
+)
 from connectors.directory.spool import (
     SftpBinaryFileSourceConnector,
     SftpCsvSourceConnector,
@@ -40,7 +46,6 @@ from equipment.servers.file_servers import (
     running_openssh,
     running_samba,
 )
-from equipment.servers.s3 import S3Server
 from equipment.waiting import wait_until
 from worker.embedded.ports import HOST
 
@@ -285,32 +290,20 @@ def test_servers_with_another_key_and_wrong_passwords_are_refused(sftp: SftpServ
         assert tasks.start(**{**known, "sftp.host.key": None}).poll() is None
 
 
-def test_objects_of_a_bucket_are_files(s3: S3Server) -> None:
-    client, bucket = s3.client(), s3.make_bucket()
-    for key, data in (
-        ("in/a.txt", b"1\n2\n"),
-        ("in/sub/b.csv.gz", gzip.compress(b"x\n3\n")),
-        ("in/", b""),
-        ("in/.c.txt", b"never"),
-        ("other.txt", b"never"),
-    ):
-        client.put_object(Bucket=bucket, Key=key, Body=data)
-    context = SourceTaskTestContext()
-    server = FileServer(Path(), f"s3://{bucket}", s3.props)
-    with closing(Tasks(context, server)) as tasks:
-        props = {"recursive": "true", "finished.action": "move", "finished.folder": "done"}
-        task = tasks.start(**props)
-        records = read(task)
-        assert values(records) == ["1", "2", {"x": "3"}]
-        assert records[0].source_partition == {"filename": f"s3://{bucket}/in/a.txt"}
-        # A kill between the copy and the removal.
-        client.put_object(Bucket=bucket, Key="done/a.txt", Body=b"1\n2\n")
-        tasks.commit(records)
-        task.commit()
-        keys = [item["Key"] for item in client.list_objects_v2(Bucket=bucket)["Contents"]]
-        assert keys == ["done/a.txt", "done/sub/b.csv.gz", "in/", "in/.c.txt", "other.txt"]
-        assert read(task) == []
-        assert tasks.start("none").poll() is None, "a prefix need not exist"
+def test_what_the_sink_writes_is_passed_over_and_read_back(server: FileServer, tasks: Tasks) -> None:
+    """In the root of the server, where it serves one folder."""
+    props = {"path": server.url, "format": "text", "rotate.interval.ms": "0", **server.props}
+    texts = [f"record {number}" for number in range(12)]
+    records = sink_records(texts, partitions=2)
+    for given in (records[:7], records):
+        # The offsets of the first run are lost.
+        run_sink(DirectorySinkConnector, props, TopicLog(given), batch_size=5)
+    assert [path.name for path in server.folder.iterdir() if path.name != "samba"] == ["test"]
+    assert sorted(values(read(tasks.start("", recursive="true")))) == sorted(texts)
+    config = DirectorySinkConfig.parse(props)
+    with pytest.raises(ConnectError, match=r"have the records of test-0 before 6"):
+        DirectorySinkConnector.alter_offsets(config, {TopicPartition("test", 0): 3})
+    assert DirectorySinkConnector.alter_offsets(config, {TopicPartition("test", 0): 6})
 
 
 def test_files_of_a_web_server(tmp_path: Path) -> None:
@@ -380,8 +373,18 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
             {"path": "sftp://h/x", "sftp.private.key": "k3y", "sftp.private.key.path": "/k"},
             "sftp.private.key or sftp.private.key.path",
         ),
-        ({"path": "s3:///x"}, "a URL with a host"),
+        ({"path": "s3:///x"}, "configuration path: It has no bucket: write s3://BUCKET/FOLDER"),
+        ({"path": "gcs://b/x"}, "configuration path: Write gs://BUCKET/FOLDER"),
+        ({"path": "az://c/x"}, "configuration path: It is another way to Azure: write abfss://CONTAINER@ACCOUNT.dfs"),
+        ({"path": "abfss://c/x"}, "configuration path: Write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"),
+        (
+            {"path": "abfss://con@accdev.dfs.core.windows.net/x", "azblob.endpoint": "http://127.0.0.1:1/accdev"},
+            "configuration path: abfss: is reached by https: alone",
+        ),
         ({"path": "sftp://h/x", "finished.action": "move", "finished.folder": "/x"}, "must not be the same folder"),
+        ({"path": "s3://b/x", "finished.action": "move", "finished.folder": "s3://c/y"}, "a folder on s3://b"),
+        ({"path": "sftp://h/x", "finished.action": "move", "finished.folder": "sftp://i/y"}, "a folder on sftp://h"),
+        ({"path": "/x", "finished.action": "move", "finished.folder": "s3://b/y"}, "a folder on this machine"),
     ],
 )
 def test_addresses_that_cannot_be_are_refused(props: dict[str, str], message: str) -> None:

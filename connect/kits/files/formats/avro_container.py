@@ -11,13 +11,13 @@ import lzma
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from connect.data import Column, Schema
-from connect.kits.avro.avro_schema import AvroSchema
 from connect.kits.avro.avro_text import avro_text
 from connect.kits.avro.config import AvroDataConfig
-from connect.kits.avro.encode import encoder
+from connect.kits.avro.encode import Encode, encoder
 from connect.kits.avro.from_connect import avro_from_connect
 from connect.kits.avro.wire_format import varint
 from connect.kits.schema_frame import HEADER
@@ -50,23 +50,30 @@ class AvroFormat:
     def writer(self, sink: Callable[[bytes], object], schema: Schema | None, seed: str) -> _ContainerWriter:
         """Return the writer of a file. The mark between its blocks is derived from ``seed``."""
         mark = hashlib.md5(seed.encode("utf-8", "replace"), usedforsecurity=False).digest()
-        return _ContainerWriter(sink, schema, avro_from_connect(schema, self.data), self, mark)
+        return _ContainerWriter(sink, *_encoding(schema, self.data), self.codec, mark)
+
+
+@lru_cache(maxsize=256)
+def _encoding(schema: Schema | None, data: AvroDataConfig) -> tuple[Encode, str]:
+    """Return what encodes values of a schema, which is compiled once for all files, and the Avro schema as text."""
+    avro = avro_from_connect(schema, data)
+    return encoder(schema, avro, _NO_ID, data), avro_text(avro)
 
 
 class _ContainerWriter:
     """Collects encoded records into blocks."""
 
     def __init__(
-        self, sink: Callable[[bytes], object], schema: Schema | None, avro: AvroSchema, form: AvroFormat, mark: bytes
+        self, sink: Callable[[bytes], object], encode: Encode, schema: str, codec: AvroCodec, mark: bytes
     ) -> None:
         self._sink = sink
-        self._encode = encoder(schema, avro, _NO_ID, form.data)
-        self._compress = _compressor(form.codec)
+        self._encode = encode
+        self._compress = _compressor(codec)
         self._mark = mark
         self._block = bytearray()
         self._records = 0
         # A file without any record, too, has its head.
-        self._head: bytes | None = _head(avro, form.codec, mark)
+        self._head: bytes | None = _head(schema, codec, mark)
 
     @property
     def held(self) -> int:
@@ -93,8 +100,8 @@ class _ContainerWriter:
             self._records = 0
 
 
-def _head(avro: AvroSchema, codec: str, mark: bytes) -> bytes:
-    entries = {"avro.schema": avro_text(avro), "avro.codec": codec}
+def _head(schema: str, codec: str, mark: bytes) -> bytes:
+    entries = {"avro.schema": schema, "avro.codec": codec}
     written = b"".join(_text(key) + _text(value) for key, value in entries.items())
     return _MAGIC + _long(len(entries)) + written + _long(0) + mark
 

@@ -12,6 +12,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from itertools import chain, repeat
 from operator import eq
 from typing import Any, Final
@@ -47,12 +48,12 @@ _DAY_MS: Final = 86_400_000
 
 def json_encoder(schema: Schema | None, *, numeric_decimals: bool = False) -> JsonEncode:
     """Return what encodes values of ``schema``, or schemaless ones if it is ``None``."""
-    return _JsonLines(schema, numeric_decimals).each
+    return _json_lines(schema, numeric_decimals).each
 
 
 def json_lines_encoder(schema: Schema | None, *, numeric_decimals: bool = False) -> Callable[[Sequence[Any]], bytes]:
     """Return what encodes values as :func:`json_encoder` does, all lines in one."""
-    return _JsonLines(schema, numeric_decimals).together
+    return _json_lines(schema, numeric_decimals).together
 
 
 class _JsonLines:
@@ -103,6 +104,10 @@ class _JsonLines:
     def _is_plain(self, values: Sequence[Any]) -> bool:
         """Whether values are written as they are, since their schema says nothing else."""
         return self._names is not None and _are_objects(values) and _has_order(values, self._names)
+
+
+_json_lines = lru_cache(maxsize=256)(_JsonLines)
+"""What encodes the values of a schema is the same for all files."""
 
 
 def _are_objects(nodes: Sequence[Any]) -> bool:

@@ -10,11 +10,14 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from connect.config.url import shown_url
 from connect.errors import ConfigError
+from connect.kits.objects.location import scheme_remedy
 
-__all__ = ["OBJECT_SCHEMES", "REMOTE_SCHEMES", "Address", "parse_address", "place_beside"]
+__all__ = ["OBJECT_SCHEMES", "REMOTE_SCHEMES", "Address", "parse_address", "place_beside", "place_in"]
 
 OBJECT_SCHEMES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss")
 REMOTE_SCHEMES: Final = ("sftp", "ftp", "ftps", "smb", "http", "https")
+_ALIKE: Final = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "ftps": "ftp", "https": "http"}
+"""Schemes under which the same folders are reached."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
@@ -47,6 +50,12 @@ class Address:
     def at(self, path: str) -> Address:
         """Return the address of another path on the same server."""
         return replace(self, path=path)
+
+    def has(self, other: Address) -> bool:
+        """Whether another folder is on the same server, or in the same bucket."""
+        schemes = {_ALIKE.get(each.scheme, each.scheme) for each in (self, other)}
+        ports = {each.port for each in (self, other)} - {None}
+        return len(schemes) == 1 and len(ports) < 2 and self.host.lower() == other.host.lower()
 
     def shown(self, path: str) -> str:
         """Return the URL of a path on the same server, as source offsets and users get it."""
@@ -84,13 +93,29 @@ def _address(key: str, text: str, parts: SplitResult, port: int | None) -> Addre
         path = quote(parts.path, safe="/%") if is_web else unquote(parts.path)
         return Address(scheme, path.rstrip("/") or "/", parts.hostname, port, user)
     known = ", ".join(f"{each}://" for each in (*REMOTE_SCHEMES, "s3", "gs", "abfss"))
-    raise ConfigError(key, shown_url(text), f"Use a path, a file: URL, or a URL with a host that begins with {known}.")
+    general = f"Use a path, a file: URL, or a URL with a host that begins with {known}."
+    remedy = None if scheme in REMOTE_SCHEMES else scheme_remedy(scheme)
+    raise ConfigError(key, shown_url(text), remedy or general)
 
 
-def place_beside(address: Address, folder: str) -> str:
-    """Return the path of another folder on the same system, given as its path there or as a URL."""
-    if address.is_local:
-        return str(Path(folder).absolute())
-    place = urlsplit(folder).path if _SCHEME.match(folder) else folder
-    place = unquote(place) if place is not folder else place
-    return place.strip("/") if address.is_object_store else f"/{place.strip('/')}"
+def place_beside(key: str, address: Address, folder: str) -> str:
+    """Return the path of another folder on the same system, given as its path there or as a URL.
+
+    Raises :class:`~connect.errors.ConfigError` for ``key`` if it is elsewhere.
+    """
+    if address.is_local or _SCHEME.match(folder):
+        other = parse_address(key, folder)
+        if not address.has(other):
+            where = "this machine" if address.is_local else address.server
+            raise ConfigError(
+                key, shown_url(folder), f"Files are moved within one system alone: name a folder on {where}."
+            )
+        return other.path
+    return folder.strip("/") if address.is_object_store else f"/{folder.strip('/')}"
+
+
+def place_in(folder: str, name: str) -> str:
+    """Return the path of what is in a folder. Paths in a bucket do not begin with a slash, and that of the bucket is
+    empty.
+    """
+    return f"{folder.rstrip('/')}/{name}" if folder else name

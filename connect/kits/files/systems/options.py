@@ -110,7 +110,7 @@ class FileSystemOptions(ObjectOptions):
         try:
             address = parse_address(key, text)
             if address.is_object_store:
-                yield from self.object_mistakes(parse_location(text), text)
+                yield from self.object_mistakes(parse_location(text, key=key), text, key)
             elif not address.is_local:
                 self.host_rules.check_name(address.host)
         except ConfigError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import time
 import zlib
 from collections.abc import Sequence
 from decimal import Decimal
@@ -297,6 +298,20 @@ def test_json_lines_of_all_values_are_those_of_each(schema: Schema | None, value
 def test_what_has_no_json_is_refused(bad: Any) -> None:
     with pytest.raises(DataError):
         json_encoder(None)([bad])
+
+
+@pytest.mark.parametrize("form", [AvroFormat(), JsonFormat(), ParquetFormat()])
+def test_what_a_schema_asks_for_is_found_once_for_all_files(form: FileFormat) -> None:
+    """A sink may have a thousand files open, of one schema."""
+    wide = Schema.struct({f"{type(form).__name__}{at}": Schema.string(optional=True) for at in range(300)})
+
+    def seconds(files: int) -> float:
+        began = time.thread_time()
+        for _ in range(files):
+            form.writer(len, wide, "seed")
+        return time.thread_time() - began
+
+    assert seconds(1) > seconds(10)
 
 
 def test_texts_with_line_breaks_are_refused() -> None:
