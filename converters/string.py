@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from connect.config import HIGH, option
-from connect.data import Column, Schema, SchemaAndValue, ValueColumn
+from connect.data import Column, Lazy, Schema, SchemaAndValue, ValueColumn
 from connect.errors import ConfigError, DataError
 from connect.internals.java.value_text import value_text
 from converters.universal import ConverterConfig, UniversalConverter
@@ -75,15 +76,20 @@ class StringConverter(UniversalConverter[StringConverterConfig]):
         return super().from_connect_column(topic, column)
 
     def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:  # noqa: ARG002
-        """Return one column of texts."""
+        """Return one column of texts. Those in UTF-8, none of which is refused, are made when they are read: keys often
+        are not."""
         if not data:
             return []
+        texts = Lazy(len(data), partial(self._texts, data))
+        return [ValueColumn(texts if self._is_utf_8 else texts.values(), _STRING)]
+
+    def _texts(self, data: Sequence[bytes | None]) -> list[str | None]:
         if self._is_utf_8:
             try:
-                return [ValueColumn(list(map(bytes.decode, data)), _STRING)]  # type: ignore[arg-type]
+                return list(map(bytes.decode, data))  # type: ignore[arg-type]
             except (TypeError, UnicodeDecodeError):
                 pass  # null or malformed text: converted record by record
-        return [ValueColumn([None if item is None else self._decode(item) for item in data], _STRING)]
+        return [None if item is None else self._decode(item) for item in data]
 
     def _decode(self, data: bytes) -> str:
         if not self._is_utf_16:

@@ -253,7 +253,10 @@ class SinkBatch(Batch[SinkRecord]):
     @property
     def origins(self) -> Sequence[TopicPartition]:
         """The topic partition from which each record was consumed."""
-        return [TopicPartition(self.original_topic, partition) for partition in self.original_partitions]
+        made = {
+            partition: TopicPartition(self.original_topic, partition) for partition in set(self.original_partitions)
+        }
+        return list(map(made.__getitem__, self.original_partitions))
 
     @classmethod
     def _from_run(cls, run: list[SinkRecord]) -> SinkBatch:

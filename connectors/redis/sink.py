@@ -221,12 +221,13 @@ class WritingTask(SinkTask[C], Generic[C]):
 
     def _after_late_reading(self, records: SinkBatch, unread: Collection[TopicPartition]) -> SinkBatch:
         stored = self._read(unread)
-        places = [place for place, origin in enumerate(records.origins) if origin in stored]
-        origins = [records.origins[place] for place in places]
+        every = records.origins
+        places = [place for place, origin in enumerate(every) if origin in stored]
+        origins = [every[place] for place in places]
         offsets = [records.original_offsets[place] for place in places]
         reached = self._positions.reached(origins, offsets, stored)
         self._go_back(reached.backs)
-        return records.take([place for place, origin in enumerate(records.origins) if origin not in reached.backs])
+        return records.take([place for place, origin in enumerate(every) if origin not in reached.backs])
 
     # -- exactly once --------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ __all__ = [
     "is_union",
     "proto_name",
     "split",
+    "symbol_name",
     "union_name",
 ]
 
@@ -64,6 +65,8 @@ WRAPPERS: Final = {
 
 _VALID: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INVALID: Final = re.compile(r"[^A-Za-z0-9_]")
+_WORDS_OF_ENUMS: Final = ("option", "reserved")
+"""What a line of an enum that is no symbol begins with."""
 
 
 def is_union(schema: Schema) -> bool:
@@ -111,3 +114,15 @@ def proto_name(name: str, *, scrubs: bool) -> str:
     encoded = quote_plus(name, safe="*-._")
     prefix = "x" if not encoded or encoded[0].isdigit() or encoded[0] == "_" else ""
     return prefix + _INVALID.sub("_", encoded)
+
+
+def symbol_name(name: str, *, scrubs: bool) -> str:
+    """Return the name that Protobuf allows for a symbol of an enum, or raise like :func:`proto_name`."""
+    if name not in _WORDS_OF_ENUMS:
+        return proto_name(name, scrubs=scrubs)
+    if not scrubs:
+        raise SchemaError(
+            f"An enum has the symbol {name}, which is a word of Protobuf's language there: rename it at its source, "
+            f"cast its field to string (Cast), or set scrub.invalid.names=true to have it called x{name}."
+        )
+    return f"x{name}"

@@ -22,6 +22,7 @@ from converters.protobuf.conventions import (
     is_union,
     proto_name,
     split,
+    symbol_name,
     union_name,
 )
 from converters.protobuf.to_connect import KINDS
@@ -277,7 +278,7 @@ class _Translation:
             wanted = name = f"{name}Enum"
         prefix = f"{marker}."
         symbols = {
-            proto_name(key.removeprefix(prefix), scrubs=scrubs): _whole(text, key)
+            symbol_name(key.removeprefix(prefix), scrubs=scrubs): _whole(text, key)
             for key, text in schema.parameters.items()
             if key.startswith(prefix)
         }

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any
 
-from connect.data import Column, Schema, Type
+from connect.data import ArrowColumn, Column, Schema, Type
 from connect.data.column import taken
 from converters.registry.codecs import ArrowDecoder, Reader
 
@@ -79,9 +79,7 @@ class MessageColumn(Column):
         self._use.is_arrow = True
         if self._values is not None or self._array is None or self._array.null_count:
             return super().members(name)
-        from connect.data.arrow import to_values  # noqa: PLC0415 - as below
-
-        return to_values(self._array.field(name), field.schema)
+        return ArrowColumn(self._array.field(name), field.schema)
 
     def has_nulls(self) -> bool:
         if self._array is not None:

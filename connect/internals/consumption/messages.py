@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import confluent_kafka
@@ -30,6 +30,7 @@ _key: Final[Callable[[Message], bytes | None]] = confluent_kafka.Message.key
 _value: Final[Callable[[Message], bytes | None]] = confluent_kafka.Message.value
 _headers: Final[Callable[[Message], Any]] = confluent_kafka.Message.headers
 _partition: Final[Callable[[Message], Any]] = confluent_kafka.Message.partition
+_offset: Final[Callable[[Message], Any]] = confluent_kafka.Message.offset
 
 _TYPES: Final[Mapping[int, TimestampType]] = {
     TIMESTAMP_NOT_AVAILABLE: TimestampType.NO_TIMESTAMP_TYPE,
@@ -104,7 +105,7 @@ def _timestamp(stamp: tuple[int, int]) -> int | None:
 
 
 class _Offsets(Sequence[int]):
-    """The offsets of messages, read from each message on access: usually only the last one is needed."""
+    """The offsets of messages, read from each message on access: often only the last one is needed."""
 
     __slots__ = ("_messages",)
 
@@ -113,6 +114,9 @@ class _Offsets(Sequence[int]):
 
     def __len__(self) -> int:
         return len(self._messages)
+
+    def __iter__(self) -> Iterator[int]:
+        return map(_offset, self._messages)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Final
 
-from connect.data import Schema, SinkBatch, SinkRecord
+from connect.data import Column, Schema, SinkBatch, SinkRecord
 from connect.errors import ConnectError, DataError
 from connect.kits.sql.column import TableId
 from connect.kits.sql.writer import Reached, Row
@@ -226,9 +226,13 @@ def _joins(group: Group, prepared: PreparedTable, *, delete: bool) -> bool:
 
 def _rows(prepared: PreparedTable, batch: SinkBatch) -> list[Row]:
     cells = []
-    for column, encode in zip(prepared.layout.columns, prepared.encoders, strict=True):
+    for place, (column, encode) in enumerate(zip(prepared.layout.columns, prepared.encoders, strict=True)):
         try:
-            cells.append(encode(column.read(batch)))
+            values = column.read(batch)
+            # The cells of keys are compared with each other: all are made of Python's values.
+            if place < prepared.layout.key_size and isinstance(values, Column):
+                values = values.values()
+            cells.append(encode(values))
         except Exception as error:
             raise _UnfitError(f"Column {column.name}: {error}") from error
     return list(zip(*cells, strict=True))

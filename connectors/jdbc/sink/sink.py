@@ -280,12 +280,10 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
 
     def _ends(self) -> dict[TopicPartition, int]:
         """Return the next offset of each partition after the held records."""
-        ends: dict[TopicPartition, int] = {}
+        last: dict[TopicPartition, int] = {}
         for batch in self._held:
-            topic = batch.original_topic
-            for partition, offset in zip(batch.original_partitions, batch.original_offsets, strict=True):
-                ends[TopicPartition(topic, partition)] = offset + 1
-        return ends
+            last.update(zip(batch.origins, batch.original_offsets, strict=True))
+        return {origin: offset + 1 for origin, offset in last.items()}
 
     def _start_over(self, error: OvertakenError) -> None:
         """Continue after the records that another task has written."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -144,6 +145,22 @@ class TestStringConverter:
         converter = StringConverter.configured({"converter.encoding": "UTF-16"})
         for data in (b"\xff\xfea\x00", b"\xfe\xff\x00a", b"\x00a"):
             assert converter.to_connect("t", data).value == "a"
+
+    def test_texts_are_made_when_they_are_read(self) -> None:
+        class Data(list[bytes | None]):
+            """Messages that count how often they are read."""
+
+            times = 0
+
+            def __iter__(self) -> Iterator[bytes | None]:
+                self.times += 1
+                return super().__iter__()
+
+        data = Data([b"a", b"b"])
+        (column,) = StringConverter.configured({}).to_connect_column("t", data)
+        assert (len(column), data.times) == (2, 0)
+        assert [*column] == [*column.slice(0, 2)] == ["a", "b"]
+        assert data.times == 1
 
     @pytest.mark.parametrize("encoding", ["no such", "base64", "\x00"])
     def test_an_unknown_character_set_is_refused(self, encoding: str) -> None:

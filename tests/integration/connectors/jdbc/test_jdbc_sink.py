@@ -4,22 +4,42 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from contextlib import closing
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from connect.data import Schema, SinkBatch, SinkRecord, date_schema, decimal_schema, time_schema, timestamp_schema
+from connect.data import (
+    Column,
+    Schema,
+    SinkBatch,
+    SinkRecord,
+    date_schema,
+    decimal_schema,
+    time_schema,
+    timestamp_schema,
+)
 from connect.errors import ConnectError, RetriableError
 from connect.testing.contexts import ErrantRecords, SinkTaskTestContext
 from connectors.jdbc import JdbcSinkConfig, JdbcSinkTask
+from converters.avro import AvroConverter
+from equipment.fakes.schema_registry import MemoryRegistry, serving
 from equipment.servers.lease import Database
-from equipment.stores.jdbc_target import UPSERT, Target, gone, order, records, write
+from equipment.stores.jdbc_target import UPSERT, Target, gone, order, records, running, write
 
 HOSTILE = [
     *("it's", 'quo"te', "back\\slash", "tab\there", "line\nbreak", "cr\rlf\r\n", "%s %d %%", "\\N", "", "NULL", "`;--"),
     *("\\.", "ünï \N{SNOWMAN} \N{PILE OF POO}", "\x1a", "nul\0", "{a,b}", "${topic}"),
 ]
+
+
+def batch_of(values: Column, first: int) -> SinkBatch:
+    """The values of a topic from an offset on, without keys."""
+    count = len(values)
+    (part,) = SinkBatch.from_records(records(*[(None, None)] * count))
+    offsets = range(first, first + count)
+    return part.replace(value=values, offsets=offsets, original_offsets=offsets)
 
 
 def test_an_insert_creates_the_table_and_adds_rows(target: Target) -> None:
@@ -68,6 +88,25 @@ def test_an_update_changes_rows_and_adds_none(target: Target) -> None:
     write(target, records(order(1, "old"), order(2, "old")), **UPSERT)
     write(target, records(order(2, "new"), order(3, "new"), order(2, "newest")), **{**UPSERT, "insert_mode": "update"})
     assert sorted(target.rows("SELECT id, name FROM orders")) == [(1, "old"), (2, "newest")]
+
+
+def test_a_key_that_came_by_column_is_that_which_came_by_row(target: Target) -> None:
+    price = Schema.struct({"at": timestamp_schema(), "price": decimal_schema(2), "ratio": Schema.float64()})
+    day = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    values = [{"at": day + dt.timedelta(minutes=n), "price": Decimal(n).scaleb(-2), "ratio": n / 2} for n in range(100)]
+    with (
+        serving(MemoryRegistry()) as registry,
+        closing(AvroConverter.configured({"schema.registry.url": registry.url})) as avro,
+    ):
+        messages = [avro.from_connect("orders", price, value) for value in values]
+        props = {**UPSERT, "pk_mode": "record_value", "pk_fields": "at,price", "batch_size": "1000"}
+        with running(target, **props) as task:
+            for first in (0, 100, 200):
+                # What reads the first batch by field has the others decoded by column.
+                (column,) = avro.to_connect_column("orders", messages)
+                task.put(batch_of(column, first))
+            task.flush({})
+    assert sorted(target.rows("SELECT ratio FROM orders")) == [(n / 2,) for n in range(100)]
 
 
 def test_rows_of_the_key_alone(target: Target) -> None:

@@ -137,6 +137,21 @@ def test_types_that_are_called_like_words(memory: MemoryRegistry, name: str) -> 
     round_trip(memory, f"{name}-enum", Schema.struct({"e": enum}, name="Row"), {"e": "B"})
 
 
+@pytest.mark.parametrize("symbol", ["option", "reserved"])
+def test_symbols_that_are_words_in_an_enum(memory: MemoryRegistry, symbol: str) -> None:
+    marker = "io.confluent.connect.protobuf.Enum"
+    enum = Schema.string(parameters={marker: "E", f"{marker}.A": "0", f"{marker}.{symbol}": "1"})
+    row = Schema.struct({"e": enum}, name="Row")
+    converter = converter_with(memory)
+    with pytest.raises(SchemaError, match=f"symbol {symbol}.* scrub.invalid.names=true to have it called x{symbol}"):
+        converter.from_connect(f"refused-{symbol}", row, {"e": symbol})
+    converter.close()
+    scrubbing = converter_with(memory, scrub_invalid_names="true")
+    written = scrubbing.from_connect(f"scrubbed-{symbol}", row, {"e": symbol})
+    assert scrubbing.to_connect(f"scrubbed-{symbol}", written).value == {"e": f"x{symbol}"}
+    scrubbing.close()
+
+
 @pytest.mark.parametrize("name", ["com.google.cloud.Row", "io.confluent.Row", "google.Row", "confluent.type.Row"])
 def test_packages_that_hide_those_of_logical_types(memory: MemoryRegistry, name: str) -> None:
     round_trip(memory, name, Schema.struct(LOGICAL, name=name), VALUES)

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from connect.data import Schema, Type
+from connect.data import ArrowColumn, Schema, Type
 from connect.data.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 from connect.errors import DataError
 from connect.kits.sql.column import Column, TableId
@@ -61,6 +61,10 @@ _TYPES: Final[dict[Kind, str]] = {
     JSON_NAME: "JSONB",
 }
 _WITH_ZONE: Final = ("timestamp with time zone", "timestamptz")
+_WITHOUT_ZONE: Final = ("timestamp without time zone", "timestamp")
+_LOCAL_TIME: Final = "timestamp[ms]"
+"""What Arrow calls times like those of Connect, without their zone."""
+_FLOATING: Final = ("double precision", "float8", "real", "float4")
 _ROW_CLASSES: Final = ("22", "23", "44")
 """The classes of SQLSTATE that are about values, constraints and views with a check."""
 _ROW_STATES: Final = ("21000", "42804", "P0001")
@@ -109,14 +113,20 @@ class PostgresqlWriter(Writer):
             return nulls_apart(
                 lambda values: _escaped([_array_text(element, value, between) for value in values]), _NULL
             )
-        if kind == DECIMAL_NAME:
-            return nulls_apart(checked_decimals(schema, column, self._plain(schema)), _NULL)
         if kind in (TIMESTAMP_NAME, PRECISE_NAME) and column.type.name in _WITH_ZONE:
             return nulls_apart(_instants, _NULL)
         plain = self._plain(schema)
         if kind in (Type.STRING, Type.BYTES, JSON_NAME):
             return nulls_apart(lambda values: _escaped(plain(values)), _NULL)
-        return nulls_apart(plain, _NULL)
+        checked = checked_decimals(schema, column, plain) if kind == DECIMAL_NAME else plain
+        cells = nulls_apart(checked, _NULL)
+        return _by_arrow(cells, kind) if checked is plain and self._takes_arrow(kind, column) else cells
+
+    def _takes_arrow(self, kind: Kind, column: Column) -> bool:
+        """Return whether a column holds the same values if Arrow makes their texts, which are not always Python's."""
+        if kind == TIMESTAMP_NAME:
+            return self.zone is dt.UTC and column.type.name in _WITHOUT_ZONE
+        return kind == DECIMAL_NAME or (kind == Type.FLOAT64 and column.type.name in _FLOATING)
 
     def prepare_table(self, connection: Connection, target: Target) -> None:
         """Create the temporary table, whose columns have the types of the table's."""
@@ -206,6 +216,21 @@ class PostgresqlWriter(Writer):
         if kind in (TIMESTAMP_NAME, PRECISE_NAME):
             return local_times(self.zone)
         return _PLAIN[kind]
+
+
+def _by_arrow(encode: Encode, kind: Kind) -> Encode:
+    """Return ``encode`` for Python's values; columns in Arrow are written by Arrow, in a tenth of the time."""
+
+    def encode_either(values: Sequence[Any]) -> Sequence[Any]:
+        if not isinstance(values, ArrowColumn):
+            return encode(values)
+        array: Any = values.to_arrow()
+        if kind == TIMESTAMP_NAME:
+            array = array.cast("int64").cast(_LOCAL_TIME)
+        cells: list[str] = array.cast("string").fill_null(_NULL).to_pylist()
+        return cells
+
+    return encode_either
 
 
 def _texts(values: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pymysql.converters import escape_string
 
-from connect.data import Schema, decimal_schema, time_schema, timestamp_schema
+from connect.data import ArrowColumn, Schema, ValueColumn, decimal_schema, time_schema, timestamp_schema
 from connect.errors import DataError
 from connect.kits.sql.column import Column, NativeType, TableId
 from connect.kits.sql.databases.mysql.writer import MysqlWriter
@@ -98,6 +99,41 @@ def test_instants_for_columns_with_and_without_a_zone() -> None:
     with_zone = Column("c", NativeType("timestamp with time zone"))
     assert cells(berlin, timestamp_schema(), [MOMENT]) == ["2024-07-01 14:00:00.250000"]
     assert cells(berlin, timestamp_schema(), [MOMENT], with_zone) == ["2024-07-01 12:00:00.250000+00:00"]
+
+
+OPTIONAL_TIMES = timestamp_schema(optional=True)
+MOMENTS = [MOMENT, None, dt.datetime(1, 1, 1, tzinfo=dt.UTC), dt.datetime(9999, 12, 31, 23, 59, 59, 999000, dt.UTC)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "values", "expected"),
+    [
+        (
+            *(OPTIONAL_TIMES, "timestamp", MOMENTS),
+            ["2024-07-01 12:00:00.250", "\\N", "0001-01-01 00:00:00.000", "9999-12-31 23:59:59.999"],
+        ),
+        (
+            decimal_schema(2),
+            "numeric",
+            [Decimal("-0.05"), Decimal("12345678901234567.80")],
+            ["-0.05", "12345678901234567.80"],
+        ),
+        (
+            Schema.float64(optional=True),
+            "float8",
+            [1.0, None, -0.0, 1e300, math.inf],
+            ["1", "\\N", "-0", "1e+300", "inf"],
+        ),
+    ],
+)
+def test_columns_in_arrow_are_written_by_arrow(
+    schema: Schema, kind: str, values: list[Any], expected: list[str]
+) -> None:
+    column = ArrowColumn.of(ValueColumn(values, schema))
+    assert cells(writer("postgresql"), schema, column, Column("c", NativeType(kind))) == expected
+    # A column of texts keeps what it is given, which is Python's text.
+    if kind != "numeric":
+        assert cells(writer("postgresql"), schema, column) == cells(writer("postgresql"), schema, values)
 
 
 def test_statements_of_postgresql() -> None:
