@@ -24,7 +24,7 @@ _NO_TLS: Final = "wrong version number"
 _OTHER_NAME: Final = "doesn't match connector name in the URL"
 _KEEPS_ITS_NAME: Final = (
     "Leave the key name out: a connector keeps its name. To rename it, create one with the new name, give it the "
-    "offsets of this one with `sluice offsets set`, and delete this one."
+    "offsets of this one with `sluice offsets export` and `sluice offsets import`, and delete this one."
 )
 _OTHER_DOOR: Final = (
     "A proxy in front of the worker lets only some methods through, or the worker is older than this command: give the "
