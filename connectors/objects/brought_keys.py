@@ -9,6 +9,7 @@ from connect.config import ConfigRuleError
 from connect.config.unsupported_keys import UnsupportedKey, given_keys, without_effect
 from connect.errors import ConfigError
 from connect.kits.files.formats.compression import COMPRESSION_EXTENSIONS
+from connect.kits.objects.s3_login import PROVIDERS
 
 __all__ = ["JAVA_KEYS", "refused_keys", "translated", "warned_keys"]
 
@@ -23,7 +24,7 @@ _DEFAULT_CHAINS: Final = (
 )
 _HIVE: Final = "Tables of Hive are written through Spark: set engine=spark, or remove the key."
 _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
-    "s3.credentials.provider.class": UnsupportedKey(_CREDENTIALS, _DEFAULT_CHAINS),
+    "s3.credentials.provider.class": UnsupportedKey(_CREDENTIALS, (*_DEFAULT_CHAINS, *PROVIDERS)),
     "aws.credentials.provider": UnsupportedKey(_CREDENTIALS, _DEFAULT_CHAINS),
     "hive.integration": UnsupportedKey(_HIVE, ("", "false")),
     "topic.capture.groups.regex": UnsupportedKey("topics.dir is one folder for all topics: remove the key."),
@@ -35,6 +36,13 @@ _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
     ),
 }
 _BY_CLIENTS: Final = "requests are made again after waits that grow, as the service's own client does it"
+_STORAGES: Final = (
+    "",
+    "io.confluent.connect.s3.storage.s3storage",
+    "io.confluent.connect.gcs.storage.gcsstorage",
+    "io.confluent.connect.azure.blob.storage.azureblobstorage",
+    "io.confluent.connect.sftp.sink.storage.sftpsinkstorage",
+)
 _CUTS: Final = "files that end by the clock are exactly once by objects below _sluice, and need no free name"
 _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
     "s3.retry.backoff.ms": UnsupportedKey(_BY_CLIENTS, ("", "200")),
@@ -53,6 +61,7 @@ _WITHOUT_EFFECT: Final[Mapping[str, UnsupportedKey]] = {
     "enable.conditional.writes": UnsupportedKey(_CUTS, ("", "true")),
     "max.files.scan.limit": UnsupportedKey(_CUTS, ("", "100")),
     "shutdown.timeout.ms": UnsupportedKey("task.shutdown.graceful.timeout.ms of the worker says it", ("", "3000")),
+    "storage.class": UnsupportedKey("connector.class says where files go", _STORAGES),
     "schema.generator.class": UnsupportedKey(
         "partitioners need none", ("", "io.confluent.connect.storage.hive.schema.defaultschemagenerator")
     ),

@@ -20,7 +20,7 @@ from connect.kits.objects.local import LocalFiles
 from connect.kits.objects.location import Location, parse_location
 from connect.kits.objects.options import AzureOptions, GcsOptions
 from connect.kits.objects.s3 import S3Account, S3Attributes, S3Objects
-from connect.kits.objects.s3_login import S3LoginOptions
+from connect.kits.objects.s3_login import PROVIDER_KEYS, S3LoginOptions
 from connect.kits.objects.store import ObjectStore, store_problem
 from connect.kits.objects.uploads import UploadSettings
 from connectors.objects.brought_keys import JAVA_KEYS, refused_keys, translated, warned_keys
@@ -265,6 +265,7 @@ class S3SinkConfig(_S3SinkOptions, ObjectSinkConfig):
         "aws_s3_endpoint": "s3.endpoint",
         "aws_access_key_id": "aws.access.key.id",
         "aws_secret_access_key": "aws.secret.access.key",
+        **PROVIDER_KEYS,
         "aws.s3.sse.algorithm": "s3.ssea.name",
         "aws.s3.part.size.bytes": "s3.part.size",
         "aws.s3.backoff.max.retries": "s3.part.retries",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -11,9 +11,22 @@ from connect.errors import ConfigError
 from connect.kits.objects.options import S3Options
 from connect.kits.objects.s3 import S3Account, S3Role
 
-__all__ = ["S3LoginOptions"]
+__all__ = ["PROVIDERS", "PROVIDER_KEYS", "S3LoginOptions"]
 
 _STORE: Final = "Store"
+PROVIDERS: Final = (
+    "io.aiven.kafka.connect.util.aivenawscredentialsprovider",
+    "io.confluent.connect.s3.auth.awsassumerolecredentialsprovider",
+)
+"""Java's classes that sign in by what these keys say, in small letters."""
+PROVIDER_KEYS: Final[Mapping[str, str]] = {
+    "s3.credentials.provider.access_key_id": "aws.access.key.id",
+    "s3.credentials.provider.secret_access_key": "aws.secret.access.key",
+    "s3.credentials.provider.sts.role.arn": "aws.sts.role.arn",
+    "s3.credentials.provider.sts.role.session.name": "aws.sts.role.session.name",
+    "s3.credentials.provider.sts.role.external.id": "aws.sts.role.external.id",
+}
+"""The keys of those classes, and those that mean the same here."""
 
 
 class S3LoginOptions(S3Options):

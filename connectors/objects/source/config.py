@@ -29,7 +29,7 @@ from connect.kits.files.readers.options import FileFormat, ReadingOptions
 from connect.kits.files.systems.address import Address, parse_address
 from connect.kits.objects.location import parse_location
 from connect.kits.objects.options import ObjectOptions
-from connect.kits.objects.s3_login import S3LoginOptions
+from connect.kits.objects.s3_login import PROVIDER_KEYS, PROVIDERS, S3LoginOptions
 from connect.kits.objects.sqs import SqsQueue
 from connect.kits.objects.store import open_store, store_problem
 from connectors.objects.source.names import RestoredNames, TemplateNames, TopicNames
@@ -60,7 +60,7 @@ _ROWS: Final = (
 )
 _CLASSES: Final = "Java classes cannot run here: set keys, or a role of the machine, and remove the key."
 _REFUSED: Final[Mapping[str, UnsupportedKey]] = {
-    "s3.credentials.provider.class": UnsupportedKey(_CLASSES, ("",)),
+    "s3.credentials.provider.class": UnsupportedKey(_CLASSES, ("", *PROVIDERS)),
     "aws.credentials.provider": UnsupportedKey(_CLASSES, ("",)),
     "folders": UnsupportedKey("Name one folder with topics.dir or the prefix.", ("",)),
 }
@@ -411,6 +411,7 @@ class S3SourceConfig(S3LoginOptions, ObjectSourceConfig):
         "aws.s3.endpoint": "s3.endpoint",
         "store.url": "s3.endpoint",
         "s3.poll.interval.ms": "poll.interval.ms",
+        **PROVIDER_KEYS,
     }
     bucket_key = "s3.bucket.name"
 

@@ -66,6 +66,8 @@ class UnreadObjects:
         self._pages: Iterator[list[FoundObject]] | None = None
         self._states: dict[str, FileState] = {}
         self._found: dict[str, FoundObject] = {}
+        self._unseen: set[str] = set()
+        """The unread objects that the present scan has not come to."""
         self._unknown: set[str] = set()
         self._has_looked = False
 
@@ -86,7 +88,7 @@ class UnreadObjects:
     def to_read(self) -> list[FileState]:
         """Return the unread objects of the next page."""
         if self._pages is None:
-            self._pages = self._scan()
+            self._pages, self._unseen = self._scan(), set(self.unread_names())
         try:
             page = next(self._pages, None)
         except Exception:
@@ -94,8 +96,15 @@ class UnreadObjects:
             raise
         if page is None:
             self._pages, self._has_looked = None, True
+            self._forget_removed()
             return []
+        self._unseen.difference_update(found.file.name for found in page)
         return self.unread(page)
+
+    def _forget_removed(self) -> None:
+        """Forget what is unread and was not in the list, as somebody has removed it."""
+        for name in self._unseen.intersection(self.unread_names()):
+            del self._states[name], self._found[name]
 
     def told(self, key: str) -> FoundObject | None:
         """Return an object that a key, or that of its keys or headers, stands for, as it is now.

@@ -248,6 +248,24 @@ def test_late_keys_replaced_objects_and_restarts(s3: S3Server, bucket: str, sour
     assert [record.value for record in replaced] == ["m.txt-1", "other"]
 
 
+def test_an_object_that_is_removed_before_it_is_read_is_not_waited_for(
+    s3: S3Server, bucket: str, sources: list[Source]
+) -> None:
+    for key in ("a.txt", "b.txt", "c.txt"):
+        put(s3, bucket, key, f"{key}\n")
+    source = Source(S3SourceConnector, {**s3.props, "s3.bucket.name": bucket, "topic": "t"})
+    sources.append(source)
+    task = source.start()
+    records = list(task.poll() or ())
+    assert [record.value for record in records] == ["a.txt"]
+    s3.client().delete_object(Bucket=bucket, Key="b.txt")
+    records += read(task)
+    assert [record.value for record in records] == ["a.txt", "c.txt"]
+    assert read(task) == [], "another scan"
+    assert task.drained()
+    assert task.remaining() == {"bytes": 0, "objects": 0}
+
+
 def test_an_object_of_bad_rows_alone_is_not_read_again(s3: S3Server, bucket: str, sources: list[Source]) -> None:
     put(s3, bucket, "a.jsonl", "no json\n")
     source = Source(S3SourceConnector, {**s3.props, "s3.bucket.name": bucket, "topic": "t"}, tolerate_errors=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pytest
@@ -11,6 +11,7 @@ from connect.config.errors import InvalidConfigError
 from connect.errors import ConfigError
 from connect.internals.plugins import PluginKind, PluginRegistry
 from connect.kits.objects.s3 import S3Attributes, S3Role
+from connect.kits.objects.s3_login import S3LoginOptions
 from connectors.objects.sink_config import (
     AzureBlobSinkConfig,
     FolderSinkConfig,
@@ -18,6 +19,7 @@ from connectors.objects.sink_config import (
     ObjectSinkConfig,
     S3SinkConfig,
 )
+from connectors.objects.source.config import S3SourceConfig
 
 S3_TUTORIAL: Final = {
     "name": "s3-sink",
@@ -104,6 +106,41 @@ KNOWN: Final = [
 
 def errors(config_class: type[ObjectSinkConfig], config: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     return {value.name: value.errors for value in config_class.validate(config) if value.errors}
+
+
+def test_java_s_storages_are_known_keys_and_others_are_told() -> None:
+    assert "storage.class" in S3SinkConfig.passed_keys
+    assert list(S3SinkConfig.parse(S3_TUTORIAL).warnings()) == []
+    (warning,) = S3SinkConfig.parse({**S3_TUTORIAL, "storage.class": "com.example.Own"}).warnings()
+    assert "storage.class" in warning
+
+
+def test_keys_of_java_s_classes_that_sign_in_are_taken() -> None:
+    """As Aiven's documentation has them for Confluent's sink, and as Confluent's has them for roles."""
+    signs = {
+        "s3.credentials.provider.class": "io.aiven.kafka.connect.util.AivenAWSCredentialsProvider",
+        "s3.credentials.provider.access_key_id": "AKIA",
+        "s3.credentials.provider.secret_access_key": "s3cret",
+    }
+    assumes = {
+        "s3.credentials.provider.class": "io.confluent.connect.s3.auth.AwsAssumeRoleCredentialsProvider",
+        "s3.credentials.provider.sts.role.arn": "arn:aws:iam::1:role/writer",
+        "s3.credentials.provider.sts.role.session.name": "session-name",
+        "s3.credentials.provider.sts.role.external.id": "123",
+    }
+    reads = {"s3.bucket.name": "b", "topic": "t", "format": "text"}
+    cases: Sequence[tuple[type[S3LoginOptions], Mapping[str, str]]] = [
+        (S3SinkConfig, S3_TUTORIAL),
+        (S3SourceConfig, reads),
+    ]
+    for config_class, given in cases:
+        account = config_class.parse({**given, **signs}).s3_account
+        assert (account.key, account.secret) == ("AKIA", "s3cret")
+        role = config_class.parse({**given, **assumes}).s3_account.role
+        assert role is not None
+        assert (role.arn, role.session_name, role.external_id) == ("arn:aws:iam::1:role/writer", "session-name", "123")
+    lacks = {**S3_TUTORIAL, **signs, "flush.size": ""}
+    assert "s3cret" not in str(errors(S3SinkConfig, lacks))
 
 
 @pytest.mark.parametrize(("config", "config_class", "kind"), KNOWN)
