@@ -20,6 +20,7 @@ from connect.internals.jvm.java import find_java
 from equipment.change_data import captured_database
 from equipment.examples import register_profiles
 from equipment.proofs import thorough
+from equipment.reports import BriefReports
 from equipment.schedule import (
     UNKNOWN,
     Durations,
@@ -159,8 +160,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_configure(config: pytest.Config) -> None:
     """Make the Spark of each test small; measure how long tests take, if ``SLUICE_DURATIONS=write`` asks for that."""
     os.environ |= SPARK_ENVIRON
-    if os.environ.get("SLUICE_DURATIONS") == "write" and not hasattr(config, "workerinput"):
+    measures, is_part = os.environ.get("SLUICE_DURATIONS") == "write", hasattr(config, "workerinput")
+    if measures and not is_part:
         config.pluginmanager.register(Durations())
+    if is_part and not measures:
+        config.pluginmanager.register(BriefReports())
 
 
 @pytest.hookimpl(wrapper=True)

@@ -53,6 +53,56 @@ _OURS: Final = Wording(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    wording: Wording
+    attributes: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    read_default: Default | None
+
+    def read(self, node: Any, depth: int) -> Schema:
+        wording = self.wording
+        if depth > wording.deepest:
+            raise self._refused(wording.too_deep, depth)
+        if not isinstance(node, dict):
+            raise self._refused(wording.no_object, node)
+        if not isinstance(name := node.get("type"), str):
+            raise self._refused(wording.no_type, name)
+        if (kind := _TYPES.get(name)) is None:
+            raise self._refused(wording.unknown_type, name)
+        own, parts = self.attributes(node), [self._part(node, member, depth) for member in _PARTS.get(kind, ())]
+        schema = Schema(
+            kind,
+            optional=node.get("optional") is True,
+            **{member: own.get(member) for member in ("name", "version", "doc", "parameters")},
+            fields=self._fields(node.get("fields"), depth) if kind is Type.STRUCT else (),
+            key_schema=parts[0] if kind is Type.MAP else None,
+            value_schema=parts[-1] if parts else None,
+        )
+        if self.read_default is not None and "default" in node:
+            return schema.replace(default=self.read_default(schema, node["default"]))
+        return schema
+
+    def _part(self, node: Mapping[str, Any], member: str, depth: int) -> Schema:
+        if (found := node.get(member)) is None:
+            raise self._refused(self.wording.no_part[member], None)
+        return self.read(found, depth + 1)
+
+    def _fields(self, members: Any, depth: int) -> list[Field]:
+        if not isinstance(members, list):
+            raise self._refused(self.wording.no_fields, members)
+        return [self._field(index, member, depth) for index, member in enumerate(members)]
+
+    def _field(self, index: int, member: Any, depth: int) -> Field:
+        if not isinstance(member, dict):
+            raise self._refused(self.wording.no_field, member)
+        if not isinstance(name := member.get("field"), str):
+            raise self._refused(self.wording.no_name, index)
+        return Field(name, self.read(member, depth + 1), index)
+
+    def _refused(self, text: str, found: object) -> DataError:
+        return self.wording.error(text.format(found))
+
+
 def schema_from_json(
     node: Any,
     *,
@@ -65,50 +115,7 @@ def schema_from_json(
     ``attributes`` returns what is to be read of an object's name, version, doc and parameters. Without ``read_default``
     there are no defaults.
     """
-
-    def read(node: Any, depth: int) -> Schema:
-        if depth > wording.deepest:
-            raise refused(wording.too_deep, depth)
-        if not isinstance(node, dict):
-            raise refused(wording.no_object, node)
-        if not isinstance(name := node.get("type"), str):
-            raise refused(wording.no_type, name)
-        if (kind := _TYPES.get(name)) is None:
-            raise refused(wording.unknown_type, name)
-        own, parts = attributes(node), [part(node, member, depth) for member in _PARTS.get(kind, ())]
-        schema = Schema(
-            kind,
-            optional=node.get("optional") is True,
-            **{member: own.get(member) for member in ("name", "version", "doc", "parameters")},
-            fields=fields(node.get("fields"), depth) if kind is Type.STRUCT else (),
-            key_schema=parts[0] if kind is Type.MAP else None,
-            value_schema=parts[-1] if parts else None,
-        )
-        if read_default is not None and "default" in node:
-            return schema.replace(default=read_default(schema, node["default"]))
-        return schema
-
-    def part(node: Mapping[str, Any], member: str, depth: int) -> Schema:
-        if (found := node.get(member)) is None:
-            raise refused(wording.no_part[member], None)
-        return read(found, depth + 1)
-
-    def fields(members: Any, depth: int) -> list[Field]:
-        if not isinstance(members, list):
-            raise refused(wording.no_fields, members)
-        return [field(index, member, depth) for index, member in enumerate(members)]
-
-    def field(index: int, member: Any, depth: int) -> Field:
-        if not isinstance(member, dict):
-            raise refused(wording.no_field, member)
-        if not isinstance(name := member.get("field"), str):
-            raise refused(wording.no_name, index)
-        return Field(name, read(member, depth + 1), index)
-
-    def refused(text: str, found: object) -> DataError:
-        return wording.error(text.format(found))
-
-    return read(node, 1)
+    return _Reader(wording, attributes, read_default).read(node, 1)
 
 
 def schema_to_json(schema: Schema, write_default: Default | None = None) -> dict[str, Any]:

@@ -148,46 +148,59 @@ def layout_of(
     """
     found = [(place, column, dialect.reading(column)) for place, column in enumerate(columns)]
     read = [(place, column, reading) for place, column, reading in found if reading is not None]
-    twice = [each for each, times in Counter(column.name for _, column, _ in read).items() if times > 1]
-    if twice:
-        raise ConnectError(f"{name} has more than one column {twice[0]}: give each a unique name with AS.")
-    fields = {
-        column.name: reading.schema.as_optional() if column.nullable else reading.schema for _, column, reading in read
-    }
-    if not fields:
-        raise ConnectError(f"{name} has no column of a supported type.")
-    schema = Schema.struct(fields, name=name)
-    key_schema = None
-    if keys:
-        members = [(_find(columns, key, name).name) for key in keys]
-        key_schema = Schema.struct({member: fields[member] for member in members}, name=f"{name}.Key")
-    moments: list[tuple[int, Reading]] = []
-    for wanted in timestamps if mode.has_timestamp else ():
-        column = _find(columns, wanted, name)
-        reading = dialect.reading(column)
-        if reading is None or reading.instant is None:
-            raise ConnectError(
-                f"Column {column.name} of {name} is of type {column.type}, which is not a time. Set "
-                "timestamp.column.name to another column."
-            )
-        moments.append((columns.index(column), reading))
-    if len({columns[place].type.name for place, _ in moments}) > 1 and dialect.options.zone is not dt.UTC:
-        raise ConnectError(
-            f"The timestamp columns of {name} have different types, which are compared in UTC. Set db.timezone=UTC, "
-            "or use columns of the same type."
-        )
-    by_instant = dialect.time_zone([columns[place] for place, _ in moments]) is dt.UTC
-    times = [(place, reading.instant if by_instant else reading.local) for place, reading in moments]
+    fields = _fields(name, [(column, reading) for _, column, reading in read])
+    key_fields = {each: fields[each] for each in (_find(columns, key, name).name for key in keys)}
+    moments = tuple(_moments(dialect, name, columns, timestamps if mode.has_timestamp else ()))
     return Layout(
         name,
         tuple(columns),
         tuple(place for place, _, _ in read),
         tuple(reading for _, _, reading in read),
-        schema,
-        key_schema,
+        Schema.struct(fields, name=name),
+        Schema.struct(key_fields, name=f"{name}.Key") if keys else None,
         columns.index(_find(columns, incrementing, name)) if mode.has_incrementing else None,
-        tuple((place, time) for place, time in times if time is not None),
+        moments,
     )
+
+
+def _fields(name: str, read: Sequence[tuple[Column, Reading]]) -> dict[str, Schema]:
+    """Return the schema of each column that is read."""
+    names = [column.name for column, _ in read]
+    if twice := [each for each, times in Counter(names).items() if times > 1]:
+        raise ConnectError(f"{name} has more than one column {twice[0]}: give each a unique name with AS.")
+    if not read:
+        raise ConnectError(f"{name} has no column of a supported type.")
+    return {
+        column.name: reading.schema.as_optional() if column.nullable else reading.schema for column, reading in read
+    }
+
+
+def _moments(
+    dialect: Dialect, name: str, columns: Sequence[Column], timestamps: Sequence[str]
+) -> Iterator[tuple[int, Callable[[Any], dt.datetime]]]:
+    """Iterate over the places of the timestamp columns, with what makes of their values what they are compared by."""
+    found = [_find(columns, wanted, name) for wanted in timestamps]
+    readings = [_reading(dialect, name, column) for column in found]
+    if len({column.type.name for column in found}) > 1 and dialect.options.zone is not dt.UTC:
+        raise ConnectError(
+            f"The timestamp columns of {name} have different types, which are compared in UTC. Set db.timezone=UTC, "
+            "or use columns of the same type."
+        )
+    by_instant = dialect.time_zone(found) is dt.UTC
+    for column, reading in zip(found, readings, strict=True):
+        if (time := reading.instant if by_instant else reading.local) is not None:
+            yield columns.index(column), time
+
+
+def _reading(dialect: Dialect, name: str, column: Column) -> Reading:
+    """Return how a timestamp column is read."""
+    reading = dialect.reading(column)
+    if reading is None or reading.instant is None:
+        raise ConnectError(
+            f"Column {column.name} of {name} is of type {column.type}, which is not a time. Set "
+            "timestamp.column.name to another column."
+        )
+    return reading
 
 
 def _find(columns: Sequence[Column], wanted: str, name: str) -> Column:

@@ -9,6 +9,7 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
+from equipment.proofs import thorough_rows
 from worker.messages import messages
 from worker.runtime.entry import main
 from worker.supervisor.hosts.placement import FEW
@@ -96,7 +97,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     ("does", "reason"),
     [
         ("crashes", "was killed by SIGSEGV, in _on_cue: misbehaving.py"),
-        ("exits", "exited with status 3"),
+        *thorough_rows(("exits", "exited with status 3")),
         ("keeps the GIL", "has not returned for 1.5 s"),
         ("leaks", "bytes of memory, more than process.memory.max.bytes=200000000"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -24,6 +23,7 @@ from connectors.spark.sink.ledger.manifest import LedgerError, Move
 from connectors.spark.sink.target import FencedError
 from connectors.spark.stores.local import LocalStore
 from connectors.spark.stores.store import Upload
+from equipment.examples import examples
 
 PARTITIONS = (0, 1)
 SCHEMA = Schema.struct({"number": Schema.int64(optional=True)})
@@ -470,34 +470,40 @@ def test_connectors_have_a_ledger_each_whatever_their_names(tmp_path: Path) -> N
     assert files.names("_sluice") == ["%2E.", "%C3%BC", "a%20b", "a%2Fb"]
 
 
-DRIVER = """
-import sys
+POINTS = ("after-manifest", "mid-rename", "mid-rename:2", "mid-rename:3", "before-done", "before-done:2")
+# A process has imported all that takes long, and forks one for each point.
+DRIVERS = """
+import os, sys
 from pathlib import Path
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {path!r}
 from test_spark_ledger import load, opened
-ledger, files = opened(Path({root!r}))
-load(ledger, files)
-load(ledger, files)
+for point in {points!r}:
+    if (child := os.fork()) == 0:
+        os.environ[{variable!r}] = point
+        ledger, files = opened(Path({root!r}, point))
+        load(ledger, files)
+        load(ledger, files)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-@pytest.mark.parametrize(
-    "point", ["after-manifest", "mid-rename", "mid-rename:2", "mid-rename:3", "before-done", "before-done:2"]
-)
-def test_a_kill_at_every_named_point_loses_and_doubles_nothing(tmp_path: Path, point: str) -> None:
-    code = DRIVER.format(tests=str(Path(__file__).parent), root=str(tmp_path))
-    environ = {**os.environ, CRASH_POINT_VARIABLE: point}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert_no_row_twice(tmp_path)
-    ledger, files = opened(tmp_path)
-    assert_exact(tmp_path, ledger)
-    load(ledger, files)
-    assert_exact(tmp_path, ledger)
+def test_a_kill_at_every_named_point_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    here = Path(__file__)
+    path = [str(here.parent), str(here.parents[4])]
+    code = DRIVERS.format(path=path, points=POINTS, variable=CRASH_POINT_VARIABLE, root=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [str(-signal.SIGKILL)] * len(POINTS), done.stderr
+    for root in (tmp_path / point for point in POINTS):
+        assert_no_row_twice(root)
+        ledger, files = opened(root)
+        assert_exact(root, ledger)
+        load(ledger, files)
+        assert_exact(root, ledger)
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(crashes=st.lists(st.integers(1, 60), max_size=8), counts=st.lists(st.integers(1, 4), min_size=1))
 def test_any_number_of_crashes_loses_and_doubles_nothing(
     tmp_path_factory: pytest.TempPathFactory, crashes: list[int], counts: list[int]
