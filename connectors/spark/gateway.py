@@ -25,6 +25,8 @@ SECRET: Final = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 - the name of a variable
 _PLACE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 # Ignored signals stay ignored in the child: Ctrl-C is meant for the worker alone, which ends Java in its own time.
 _IGNORING_INTERRUPTS: Final = ("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"')
+# A Java that only puts the command of the other one together.
+_LAUNCHER: Final = {"SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 _LOOK_SECONDS: Final = 0.05
 _PATIENCE_SECONDS: Final = 180.0
 _DUMP_SECONDS: Final = 5.0
@@ -46,7 +48,7 @@ def launch_java(settings: Mapping[str, str], output: int, patience: float = _PAT
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
-            env={**os.environ, "SPARK_CONNECT_MODE": "0", _PLACE: str(place)},
+            env={**_LAUNCHER, "SPARK_HOME": _home(), **os.environ, "SPARK_CONNECT_MODE": "0", _PLACE: str(place)},
         )
         try:
             port, secret = _await(process, place, patience)
@@ -75,10 +77,15 @@ def attach_gateway(port: int, secret: str) -> Any:
                 os.environ[key] = value
 
 
-def _command(settings: Mapping[str, str]) -> list[str]:
+def _home() -> str:
+    """Return Spark's home, which ``spark-submit`` would look for with another Python."""
     from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415 - as above
 
-    submit = str(Path(_find_spark_home(), "bin", "spark-submit"))  # type: ignore[no-untyped-call]
+    return str(_find_spark_home())  # type: ignore[no-untyped-call]
+
+
+def _command(settings: Mapping[str, str]) -> list[str]:
+    submit = str(Path(_home(), "bin", "spark-submit"))
     confs = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     return [submit, *confs, *shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))]
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from connect.errors import ConfigError, ConnectError
 from connect.internals.extras import how_to_install
+from connect.internals.jvm.class_archive import ClassArchive
 from connect.internals.jvm.home import sluice_home
 from connect.internals.jvm.jars import Jar, read_lock, resolve_jars
 from connect.internals.jvm.java import Java, find_java
@@ -24,6 +25,7 @@ from connectors.spark.cluster.code import is_local, shipping_settings
 from connectors.spark.errors import root_cause
 from connectors.spark.format_session import format_session
 from connectors.spark.gateway import launch_java
+from connectors.spark.java_archive import make_archive, spark_archive, with_archive
 from connectors.spark.java_log import java_output
 from connectors.spark.stores.access import Access
 
@@ -144,7 +146,7 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
             if shared:
                 session = _join(shared, props.get("table.format", "parquet"), name, settings, access, home)
             else:
-                session = _start(settings)
+                session = _start(settings, spark_archive(java, home, settings))
         except ConnectError:
             raise
         except Exception as error:
@@ -167,11 +169,11 @@ def without_doubles(lock: Sequence[Jar]) -> list[Jar]:
     return [jar for jar in lock if jar.group != "software.amazon.awssdk"]
 
 
-def _start(settings: Mapping[str, str]) -> SparkSession:
+def _start(settings: Mapping[str, str], archive: ClassArchive) -> SparkSession:
     """Start an application for this process only."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
-    _start_java(settings)
+    _start_java(settings, archive)
     builder: SparkSession.Builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -188,15 +190,16 @@ def _join(
     return join_application(shared, table_format, name, settings, besides, home)
 
 
-def _start_java(settings: Mapping[str, str]) -> None:
+def _start_java(settings: Mapping[str, str], archive: ClassArchive) -> None:
     """Start Spark's Java process unless it runs already; its output goes to the log."""
     from pyspark import SparkContext  # noqa: PLC0415 - as above
 
     if SparkContext._gateway is not None:
         return
     with java_output() as descriptor:
-        gateway = launch_java(settings, descriptor)
+        gateway = launch_java(with_archive(settings, archive), descriptor)
     SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
+    make_archive(archive, gateway)
 
 
 def java_runs(spark: SparkSession) -> bool:

@@ -16,7 +16,7 @@ SPARK: Final = "connectors.spark"
 
 PLACES: Final = {
     "values": ("arrow_types", "schema"),
-    "java": ("errors", "gateway", "java_log"),
+    "java": ("errors", "gateway", "java_archive", "java_log"),
     "stores": ("stores", "options", "folder_fields"),
     "cluster": ("cluster",),
     "session": ("session", "format_session", "retries"),

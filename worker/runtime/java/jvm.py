@@ -24,11 +24,11 @@ import orjson
 
 from connect.errors import ConnectError, PluginError
 from connect.internals.extras import missing_extra
+from connect.internals.jvm.class_archive import ClassArchive, class_archive
 from connect.internals.jvm.home import sluice_home
 from connect.internals.jvm.jars import read_lock, resolve_jars
 from connect.internals.jvm.java import find_java
 from worker.loggers import level_name
-from worker.runtime.java.class_archive import ClassArchive, class_archive, class_names, has_room
 from worker.runtime.java.log_lines import JavaLog
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ _FIXED_OPTIONS: Final = (
 )
 _LOGS: Final = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
 _JAVA_VERSION: Final = 17
-_SETTLE_SECONDS: Final = 30.0
-"""When so many seconds have passed, the first task has loaded what it needs to move records."""
 _HOST: Final = "127.0.0.1"
 _LAST_LINES: Final = 20
 _EXIT: Final = ("java.lang.Runtime", "exit")
@@ -196,37 +194,30 @@ class Jvm:
     def archive_classes(self) -> None:
         """Have an archive made of the classes that are loaded after a while, if there is none for this kind of JVM."""
         with self._lock:
-            begins = not (self._archives or self._archive.is_made)
-            self._archives = True
+            begins, self._archives = not self._archives, True
         if begins:
-            thread = threading.Thread(target=self._write_archive, name="class archive", daemon=True)
-            # Its threads are none of the unit's that happens to ask.
-            contextvars.Context().run(thread.start)
-
-    def _write_archive(self) -> None:
-        from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - an optional package
-
-        threading.Event().wait(_SETTLE_SECONDS)
-        if not has_room():
-            return
-        try:
-            with self.calls():
-                loaded = class_names(self._hierarchy())
-        except (Py4JJavaError, ConnectError) as error:
-            logger.info("This JVM does not say which classes it has loaded, so that no archive is made: %s", error)
-            return
-        self._archive.make(loaded)
+            self._archive.make_later(self._hierarchy)
 
     def _threads(self) -> Any:
         threads = self.java.java.lang.management.ManagementFactory.getThreadMXBean()
         return self.to_python(threads.dumpAllThreads(False, False))
 
-    def _hierarchy(self) -> str:
-        server = self.java.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-        given = self.java.java.util.ArrayList()
-        given.add(self.strings([]))
-        name = self.java.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
-        return str(server.invoke(name, "vmClassHierarchy", given.toArray(), self.strings(["[Ljava.lang.String;"])))
+    def _hierarchy(self) -> str | None:
+        """Return the classes that are loaded, if the JVM can tell."""
+        from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - an optional package
+
+        name = "com.sun.management:type=DiagnosticCommand"
+        try:
+            with self.calls():
+                server = self.java.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+                given = self.java.java.util.ArrayList()
+                given.add(self.strings([]))
+                kinds = self.strings(["[Ljava.lang.String;"])
+                bean = self.java.javax.management.ObjectName(name)
+                return str(server.invoke(bean, "vmClassHierarchy", given.toArray(), kinds))
+        except (Py4JJavaError, ConnectError) as error:
+            logger.info("This JVM does not say which classes it has loaded, so that no archive is made: %s", error)
+            return None
 
     def _archive_for(self, options: Sequence[str]) -> ClassArchive:
         from py4j.java_gateway import find_jar_path  # noqa: PLC0415 - an optional package

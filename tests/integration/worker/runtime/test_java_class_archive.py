@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from connect.internals.jvm.class_archive import class_archive
 from connect.internals.jvm.java import find_java
-from worker.runtime.java.class_archive import class_archive
 
 pytestmark = pytest.mark.integration
 

@@ -1,16 +1,19 @@
-"""The archive from which JVMs for Java plugins start: which one belongs to a JVM, and how it is made."""
+"""The archive from which JVMs of one kind start: which one belongs to a JVM, and how it is made."""
 
 from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from connect.internals.jvm.class_archive import ClassArchive, class_archive, class_names, has_room
 from connect.internals.jvm.java import Java
-from worker.runtime.java.class_archive import ClassArchive, class_archive, class_names, has_room
+from equipment.waiting import wait_until
 
 HIERARCHY = """\
 1234:
@@ -28,6 +31,18 @@ for each; do case $each in
 -XX:SharedArchiveFile=*) echo "$@" > "${each#*=}" ;;
 -XX:SharedClassListFile=*) cp "${each#*=}" "$0.classes" ;;
 esac; done
+"""
+ENDLESS = '#!/bin/sh\necho $$ > "$0.new"; mv "$0.new" "$0.pid"; exec sleep 600\n'
+ENDS = """\
+import sys, threading, time
+from pathlib import Path
+from connect.internals.jvm.class_archive import class_archive
+from connect.internals.jvm.java import Java
+folder = Path(sys.argv[1])
+made = class_archive(Path(sys.argv[2]), Java(folder / "java", 17, folder, bundled=False), [], [])
+threading.Thread(target=made.make, args=(["java/lang/Object"],), daemon=True).start()
+while not (folder / "java.pid").exists():
+    time.sleep(0.01)
 """
 FAILS = "#!/bin/sh\necho 'no CDS here' >&2; exit 1\n"
 
@@ -92,6 +107,13 @@ def test_a_java_that_makes_none_is_told_of_and_leaves_nothing(tmp_path: Path, ca
     assert not failing.is_made
     assert "no CDS here" in caplog.text
     assert [each.suffix for each in failing.path.parent.iterdir()] == [".lock"]
+
+
+def test_what_makes_it_does_not_outlive_its_process(tmp_path: Path) -> None:
+    place = archive(tmp_path, script=ENDLESS).path.parent.parent
+    subprocess.run([sys.executable, "-c", ENDS, str(tmp_path), str(place)], check=True, timeout=60)
+    pid = int((tmp_path / "java.pid").read_text())
+    wait_until("it has ended", lambda: not Path(f"/proc/{pid}").exists(), seconds=30)
 
 
 def test_where_nothing_can_be_written_none_is_made(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

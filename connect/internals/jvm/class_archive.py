@@ -1,11 +1,13 @@
-"""An archive of the classes of Kafka Connect's runtime, from which a JVM starts with less CPU and memory.
+"""An archive of the classes that JVMs of one kind load, from which they start with less CPU and memory.
 
-A JVM that runs units has it made when it finds none: some time after its start, by a process of low priority, with the
-classes that it has loaded by then. Those that start later use it. Killed while it is written, it has no name yet.
+A JVM has it made when it finds none: some time after its start, by a process of low priority, with the classes that it
+has loaded by then. Those that start later use it. Killed while it is written, it has no name yet.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextvars
 import hashlib
 import logging
 import os
@@ -13,8 +15,9 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +30,10 @@ __all__ = ["ClassArchive", "class_archive", "class_names", "has_room"]
 
 logger = logging.getLogger(__name__)
 
-_PREFIX: Final = "runtime-"
 _END: Final = ".jsa"
 _MOST_ARCHIVES: Final = 4
+_SETTLE_SECONDS: Final = 30.0
+"""When so many seconds have passed, the first task has loaded what it needs to move records."""
 _NICE: Final = 19
 _LONGEST_SECONDS: Final = 900.0
 _LEFT_BEHIND_SECONDS: Final = 3600.0
@@ -65,6 +69,19 @@ class ClassArchive:
         """The options of a JVM that starts from it; one that it does not fit starts without it."""
         return (f"-XX:SharedArchiveFile={self.path}", *_QUIET) if self.is_made else ()
 
+    def make_later(self, hierarchy: Callable[[], str | None]) -> None:
+        """Have it made in a while of what the JVM answers to ``VM.class_hierarchy`` then, unless that is nothing."""
+        if self.is_made:
+            return
+
+        def make() -> None:
+            threading.Event().wait(_SETTLE_SECONDS)
+            if has_room() and (answer := hierarchy()) is not None:
+                self.make(class_names(answer))
+
+        # Its threads are none of the unit's that happens to ask.
+        contextvars.Context().run(threading.Thread(target=make, name="class archive", daemon=True).start)
+
     def make(self, classes: Sequence[str]) -> None:
         """Make it of these classes, unless another process has. What fails is logged: JVMs start without it, too."""
         try:
@@ -72,7 +89,7 @@ class ClassArchive:
                 if not self.is_made:
                     self._write(classes)
         except (OSError, subprocess.SubprocessError) as error:
-            logger.info("JVMs of Java plugins go on to start without an archive of classes: %s", error)
+            logger.info("JVMs go on to start without an archive of classes: %s", error)
 
     def _write(self, classes: Sequence[str]) -> None:
         prefix = f".{self.path.stem}-"
@@ -82,40 +99,59 @@ class ClassArchive:
         with tempfile.TemporaryDirectory(dir=self.path.parent, prefix=prefix) as name:
             names, partial = Path(name) / "classes", Path(name) / self.path.name
             names.write_text("".join(f"{each}\n" for each in classes), encoding="utf-8")
-            said = subprocess.run(
+            said = self._run(
                 [
                     *("nice", "-n", str(_NICE), str(self.java.executable), *self.options, "-Xshare:dump"),
                     *(f"-XX:SharedClassListFile={names}", f"-XX:SharedArchiveFile={partial}", *_QUIET),
                     *("-cp", os.pathsep.join(self.jars)),
                 ],
-                cwd=name,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_LONGEST_SECONDS,
-                check=False,
+                name,
             )
             if not partial.is_file():
-                raise OSError(f"{self.java.executable} wrote none: {(said.stderr + said.stdout)[-_SAID:].strip()}")
+                raise OSError(f"{self.java.executable} wrote none: {said[-_SAID:].strip()}")
             partial.replace(self.path)
         self._remove_old()
 
+    @staticmethod
+    def _run(command: Sequence[str], folder: str) -> str:
+        """Return what a command prints in a folder; it does not outlive this process."""
+        with subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process:
+            atexit.register(process.kill)
+            try:
+                return process.communicate(timeout=_LONGEST_SECONDS)[0]
+            finally:
+                process.kill()
+                atexit.unregister(process.kill)
+
     def _remove_old(self) -> None:
-        found = sorted(self.path.parent.glob(f"{_PREFIX}*{_END}"), key=_age)
+        prefix = f"{self.path.stem.rpartition('-')[0]}-"
+        found = sorted(self.path.parent.glob(f"{prefix}*{_END}"), key=_age)
         for old in found[_MOST_ARCHIVES:]:
             old.unlink(missing_ok=True)
             old.with_suffix(".lock").unlink(missing_ok=True)
-        for left in self.path.parent.glob(f".{_PREFIX}*"):
+        for left in self.path.parent.glob(f".{prefix}*"):
             if _age(left) > _LEFT_BEHIND_SECONDS:
                 shutil.rmtree(left, ignore_errors=True)
 
 
-def class_archive(home: Path, java: Java, jars: Sequence[Path], options: Sequence[str]) -> ClassArchive:
-    """Return the archive below ``home`` for a Java, the jars of its class path, and the options of a JVM."""
+def class_archive(
+    home: Path, java: Java, jars: Sequence[Path], options: Sequence[str], kind: str = "runtime"
+) -> ClassArchive:
+    """Return the archive below ``home`` for a Java, the jars of its class path, and the options of a JVM.
+
+    Only so many of a ``kind`` are kept.
+    """
     own = tuple(option for option in options if option.startswith("-X") and not option.startswith(_NOT_FOR_ARCHIVES))
     key = hashlib.sha256("\n".join(_key(java, jars, own)).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    path = (home / "archives").absolute() / f"{_PREFIX}{key}{_END}"
+    path = (home / "archives").absolute() / f"{kind}-{key}{_END}"
     return ClassArchive(path, java, tuple(map(str, jars)), own)
 
 
