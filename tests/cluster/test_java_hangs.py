@@ -12,7 +12,7 @@ import requests
 from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from equipment.workers.java_plugins import compiled_plugin, jvm_of, jvms
+from equipment.workers.java_plugins import compiled_plugin, file_plugin, jvm_of, jvms, kill_jvm
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(590)]
 
@@ -26,18 +26,25 @@ COUNTING = {
 
 @pytest.fixture
 def worker(bootstrap: str, tmp_path: Path) -> Iterator[DistributedWorker]:
-    """A worker with the compiled plugin, whose calls are to return within three seconds."""
+    """A worker with Kafka's file connectors and the compiled plugin, whose calls are to return within three seconds."""
     worker = DistributedWorker(
         tmp_path / "worker",
         bootstrap,
-        plugin_path=str(compiled_plugin(tmp_path / "plugins", tmp_path / "work", tally="acme")),
+        plugin_path=str(file_plugin(compiled_plugin(tmp_path / "plugins", tmp_path / "work", tally="acme"))),
         offset_flush_interval_ms="200",
         task_hang_warning_ms=WARNING_MS,
         task_shutdown_graceful_timeout_ms="15000",
-        java_plugins_jvm_options="-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        java_plugins_jvm_options=f"-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dacme.holds={holds(tmp_path)}",
     ).start()
     yield worker
     worker.close()
+
+
+def holds(tmp_path: Path) -> Path:
+    """The folder in which a file keeps the methods of its name from returning."""
+    folder = tmp_path / "holds"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def put(worker: DistributedWorker, name: str, **props: str) -> None:
@@ -163,4 +170,118 @@ def test_the_log_says_what_keeps_a_java_task_from_stopping(
     assert requests.delete(f"{worker.url()}connectors/{topic}", timeout=PATIENCE).status_code == 204
     wait_until("it is killed", lambda: not jvms(worker.pid), PATIENCE)
     assert "Asked to stop, but poll has not returned: Cue.java:" in worker.log()
+    assert worker.terminate() == 0
+
+
+class Neighbour:
+    """A connector of another plugin in the same JVM: Kafka's own source of a file."""
+
+    def __init__(self, worker: DistributedWorker, bootstrap: str, tmp_path: Path, topic: str) -> None:
+        self.topic = f"{topic}-lines"
+        self._bootstrap = bootstrap
+        self._file = tmp_path / "lines"
+        self._lines: list[str] = []
+        create_topic(bootstrap, self.topic)
+        self._file.touch()
+        put(
+            worker,
+            self.topic,
+            connector_class="FileStreamSource",
+            engine="java",
+            file=str(self._file),
+            topic=self.topic,
+        )
+        self.goes_on()
+
+    def goes_on(self) -> None:
+        """Wait until another line has arrived, after all before it."""
+        self._lines.append(f"line {len(self._lines)}")
+        with self._file.open("a") as stream:
+            stream.write(f"{self._lines[-1]}\n")
+        wait_until("the neighbour goes on", self._has_all, PATIENCE)
+
+    def _has_all(self) -> bool:
+        return list(dict.fromkeys(values(self._bootstrap, self.topic))) == self._lines
+
+
+def remove(worker: DistributedWorker, name: str) -> None:
+    """Delete a connector, and wait until nothing of it is left."""
+    assert requests.delete(f"{worker.url()}connectors/{name}", timeout=PATIENCE).status_code == 204
+    wait_until("it is gone", lambda: worker.get(f"connectors/{name}").status_code == 404, PATIENCE)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("where", "method"), [("connector start", "start"), ("taskConfigs", "taskConfigs")])
+def test_a_java_connector_that_hangs_is_configured_anew_and_deleted_beside_one_that_goes_on(
+    worker: DistributedWorker, bootstrap: str, tmp_path: Path, topic: str, where: str, method: str
+) -> None:
+    create_topic(bootstrap, topic)
+    neighbour = Neighbour(worker, bootstrap, tmp_path, topic)
+    shared = jvm_of(worker, neighbour.topic)
+    for _ in range(2):
+        put(worker, topic, topic=topic, hang_in=where, hang_until=str(tmp_path / "cue"))
+        assert wait_for_hang(worker, topic, of_connector=True)["method"] == method
+        neighbour.goes_on()
+        put(worker, topic, topic=topic, count="10")
+        wait_until("it counts", lambda: values(bootstrap, topic) == numbers(10), PATIENCE)
+        wait_until("it runs", lambda: is_seen(worker, topic, "RUNNING"), PATIENCE)
+    assert shared not in jvms(worker.pid)
+    put(worker, topic, topic=topic, hang_in=where, hang_until=str(tmp_path / "cue"))
+    assert wait_for_hang(worker, topic, of_connector=True)["method"] == method
+    remove(worker, topic)
+    neighbour.goes_on()
+    wait_until("one JVM is left", lambda: jvms(worker.pid) == [jvm_of(worker, neighbour.topic)], PATIENCE)
+    assert worker.terminate() == 0
+
+
+@pytest.mark.thorough
+def test_a_java_plugin_that_does_not_say_its_keys_is_seen_and_deleted(
+    worker: DistributedWorker, bootstrap: str, tmp_path: Path, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    neighbour = Neighbour(worker, bootstrap, tmp_path, topic)
+    put(worker, topic, topic=topic, count="10")
+    wait_until("it counts", lambda: values(bootstrap, topic) == numbers(10), PATIENCE)
+    (holds(tmp_path) / "config").touch()
+    assert requests.post(f"{worker.url()}connectors/{topic}/restart", timeout=PATIENCE).ok
+    assert wait_for_hang(worker, topic, of_connector=True)["method"] == "config"
+    neighbour.goes_on()
+    remove(worker, topic)
+    neighbour.goes_on()
+    (holds(tmp_path) / "config").unlink()
+    put(worker, topic, topic=topic, count="20")
+    wait_until("it counts on", lambda: values(bootstrap, topic) == numbers(20), PATIENCE)
+    assert worker.terminate() == 0
+
+
+@pytest.mark.thorough
+def test_a_java_plugin_that_keeps_a_jvm_from_finding_all_is_named_by_whoever_waits_for_it(
+    worker: DistributedWorker, bootstrap: str, tmp_path: Path, topic: str
+) -> None:
+    neighbour = Neighbour(worker, bootstrap, tmp_path, topic)
+    (holds(tmp_path) / "version").touch()
+    kill_jvm(worker, neighbour.topic)
+    hanging = wait_for_hang(worker, neighbour.topic)
+    assert (hanging["method"], "\tat acme.CountingSource.version(" in hanging["trace"]) == ("version", True)
+    (holds(tmp_path) / "version").unlink()
+    neighbour.goes_on()
+    wait_until("it runs", lambda: is_seen(worker, neighbour.topic, "RUNNING"), PATIENCE)
+    assert worker.terminate() == 0
+
+
+@pytest.mark.thorough
+def test_a_java_connector_whose_validation_hangs_is_refused_and_the_log_says_where(
+    worker: DistributedWorker, bootstrap: str, tmp_path: Path, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    neighbour = Neighbour(worker, bootstrap, tmp_path, topic)
+    config = {"topic": topic, "hang.in": "validate", "hang.until": str(tmp_path / "cue")}
+    answer = requests.put(f"{worker.url()}connectors/{topic}/config", json=COUNTING | config, timeout=PATIENCE)
+    assert answer.status_code == 500
+    said = answer.json()["message"]
+    assert "waiting for acme.CountingSource to validate" in said, said
+    assert "ValidateConfig: validate has not returned for 60 s: Cue.java:" in worker.log()
+    neighbour.goes_on()
+    put(worker, topic, topic=topic, count="10")
+    wait_until("it counts", lambda: values(bootstrap, topic) == numbers(10), PATIENCE)
     assert worker.terminate() == 0

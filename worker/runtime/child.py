@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, Final, Protocol
 
@@ -32,7 +33,8 @@ from worker.runtime.control import Control
 from worker.runtime.dead_letters.loads import LoadDeadLetters
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.inquiries.inquiries import answer
-from worker.runtime.java.jvm import has_jvm, when_jvm_ends
+from worker.runtime.inquiries.long_inquiry import telling_where
+from worker.runtime.java.jvm import running_jvm, when_jvm_ends
 from worker.runtime.java.task import run_java_task
 from worker.runtime.link import Line, Link
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
@@ -94,7 +96,7 @@ def run(line: Line, *, log_to_worker: bool) -> None:
         stacks = send_output(link, redaction)
     while True:
         _live(first, link, redaction, Watch(link.send, redaction.redacted, link.exit, stacks))
-        if not (isinstance(first, messages.Inquiry) and has_jvm()):
+        if not (isinstance(first, messages.Inquiry) and running_jvm() is not None):
             return
         # The JVM takes seconds to start: the worker may have another inquiry, or ends this process.
         first = link.next_command()
@@ -122,8 +124,14 @@ def _live(first: messages.Command, link: Link, redaction: Redaction, watch: Watc
 def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> None:
     """Answer an inquiry, or say why that is not to be had from a JVM that ends."""
     forget = when_jvm_ends(lambda reason: link.send(messages.Failed(redaction.redacted(reason))))
+
+    def tell(hanging: messages.Hanging) -> None:
+        link.send(replace(hanging, trace=redaction.redacted(hanging.trace)))
+
     try:
-        link.send(answer(inquiry, link, redaction))
+        with telling_where(tell):
+            said = answer(inquiry, link, redaction)
+        link.send(said)
     finally:
         forget()
 

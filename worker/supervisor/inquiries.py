@@ -1,18 +1,20 @@
 """Inquiries: questions that a new child process answers once, for the supervisor or without one.
 
 A process with a JVM is kept for a while after its answer, since a JVM takes seconds to start, and somebody who writes a
-configuration has it validated again and again.
+configuration has it validated again and again. For the same reason, and for its memory, only a few of them are asked at
+once: the others' turn comes sooner than JVMs of their own would start.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from worker.messages import messages
+from worker.messages.hangs import not_returned
 from worker.messages.messages import Report
 from worker.supervisor.notices import Answered, AnsweredInPart, Notice
 from worker.supervisor.pipe import Listener
@@ -26,6 +28,18 @@ logger = logging.getLogger(__name__)
 
 _WARM_SECONDS: Final = 60.0
 """For how long a process with a JVM waits for another inquiry."""
+_MOST_JVMS: Final = 2
+_SLOW_SECONDS: Final = 20.0
+"""An inquiry that lasts longer keeps no other from its turn: its plugin may hang."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """An inquiry whose turn has not come."""
+
+    inquiry: messages.Inquiry
+    home: str
+    deadline: float
 
 
 @dataclass(slots=True)
@@ -33,6 +47,7 @@ class _Asked:
     child: Child
     what: str
     home: str
+    begun: float
     deadline: float
 
 
@@ -56,6 +71,7 @@ class Inquiries:
         self._notify = notify
         self._timeout = timeout
         self._grace = grace
+        self._waiting: dict[int, _Waiting] = {}
         self._asked: dict[int, _Asked] = {}
         self._warm: list[_Warm] = []
         self._ended = False
@@ -65,18 +81,36 @@ class Inquiries:
         return {asked.child: request for request, asked in self._asked.items()}
 
     def deadlines(self) -> list[float]:
-        """Return when each open inquiry times out, and each waiting process ends, by :func:`time.monotonic`."""
-        return [*(asked.deadline for asked in self._asked.values()), *(warm.deadline for warm in self._warm)]
+        """Return when an inquiry times out, its turn comes or a waiting process ends, by :func:`time.monotonic`."""
+        found = [each.deadline for each in self._asked.values()] + [warm.deadline for warm in self._warm]
+        if self._waiting:
+            turns, now = (asked.begun + _SLOW_SECONDS for asked in self._in_jvms()), time.monotonic()
+            found += [*(turn for turn in turns if turn > now), *(each.deadline for each in self._waiting.values())]
+        return found
 
     def ask(self, request: int, inquiry: messages.Inquiry) -> None:
-        """Have a process answer an inquiry: a new one, or one with a JVM that has answered others."""
+        """Have a process answer an inquiry in its turn: a new one, or one with a JVM that has answered others."""
         if self._ended:
             self._notify(Answered(request, messages.Failed("The worker is stopping.")))
             return
-        what = type(inquiry).__name__
-        home = self._launcher.home(inquiry)
-        child = self._warm_child(home) or self._launcher.launch(what, inquiry)
-        self._asked[request] = _Asked(child, what, home, time.monotonic() + self._timeout)
+        self._waiting[request] = _Waiting(inquiry, self._launcher.home(inquiry), time.monotonic() + self._timeout)
+        self._take_turns(time.monotonic())
+
+    def _take_turns(self, now: float) -> None:
+        """Have those inquiries answered whose turn has come."""
+        for request, waiting in list(self._waiting.items()):
+            busy = sum(asked.begun + _SLOW_SECONDS > now for asked in self._in_jvms())
+            if busy < _MOST_JVMS or not _is_java(waiting.home):
+                del self._waiting[request]
+                self._begin(request, waiting)
+
+    def _in_jvms(self) -> Iterator[_Asked]:
+        return (asked for asked in self._asked.values() if _is_java(asked.home))
+
+    def _begin(self, request: int, waiting: _Waiting) -> None:
+        what, inquiry = type(waiting.inquiry).__name__, waiting.inquiry
+        child = self._warm_child(waiting.home) or self._launcher.launch(what, inquiry)
+        self._asked[request] = _Asked(child, what, waiting.home, time.monotonic(), waiting.deadline)
         try:
             child.send(inquiry)
         except TypeError as error:
@@ -88,15 +122,21 @@ class Inquiries:
 
     def give_up(self, request: int) -> None:
         """Cancel an inquiry, and end its process."""
-        if request in self._asked:
+        if request in self._asked or self._waiting.pop(request, None) is not None:
             self._answered(request, messages.Failed("It was cancelled."))
+        self._take_turns(time.monotonic())
 
     def hear(self, request: int) -> None:
         """Receive from the process of an inquiry."""
-        asked = self._asked[request]
+        self._hear(request, self._asked[request])
+        self._take_turns(time.monotonic())
+
+    def _hear(self, request: int, asked: _Asked) -> None:
         for report in asked.child.receive():
             if isinstance(report, messages.LogRecord):
                 log_record(asked.what, report)
+            elif isinstance(report, messages.Hanging):
+                _log_hang(asked.what, report)
             elif isinstance(report, messages.PARTIAL):
                 self._notify(AnsweredInPart(request, report))
             else:
@@ -111,19 +151,27 @@ class Inquiries:
             asked.deadline = min(asked.deadline, time.monotonic() + self._grace)
 
     def kill_overdue(self, now: float) -> None:
-        """End the processes that are too late, and those that have waited long enough for another inquiry."""
+        """End the processes that are too late, and those that have waited long enough for another inquiry, whose turn
+        may have come.
+        """
         self._cool_down(lambda warm: warm.deadline <= now)
+        for request, waiting in list(self._waiting.items()):
+            if waiting.deadline <= now:
+                del self._waiting[request]
+                self._answered(request, messages.Failed(f"Its turn did not come within {self._timeout:g} s."))
         for request, asked in list(self._asked.items()):
             if asked.deadline <= now and asked.child.pipe.closed:
                 self._answered(request, _unanswered("closed its pipe, and was killed"))
             elif asked.deadline <= now:
                 logger.warning("%s had no answer within %.1f s and is cancelled", asked.what, self._timeout)
                 self._answered(request, messages.Failed(f"There was no answer within {self._timeout:g} s."))
+        self._take_turns(now)
 
     def end(self) -> None:
         """Cancel all inquiries, and start no more."""
         self._ended = True
-        for request in list(self._asked):
+        open_inquiries, self._waiting = [*self._waiting, *self._asked], {}
+        for request in open_inquiries:
             self._answered(request, messages.Failed("The worker is stopping."))
         self._cool_down(lambda _: True)
 
@@ -134,8 +182,10 @@ class Inquiries:
 
     def _end(self, request: int, *, can_answer_again: bool = False) -> None:
         """End the process of an inquiry, or keep one with a JVM for the next."""
-        asked = self._asked.pop(request)
-        if can_answer_again and asked.home.startswith(f"{JAVA}@"):
+        asked = self._asked.pop(request, None)
+        if asked is None:
+            return
+        if can_answer_again and _is_java(asked.home):
             self._warm.append(_Warm(asked.child, asked.home, time.monotonic() + _WARM_SECONDS))
         else:
             _kill(asked.child)
@@ -156,6 +206,10 @@ class Inquiries:
             _kill(warm.child)
 
 
+def _is_java(home: str) -> bool:
+    return home.startswith(f"{JAVA}@")
+
+
 def _is_closed(warm: _Warm) -> bool:
     """Return whether a waiting process has closed its pipe; log what it has said meanwhile."""
     for report in warm.child.receive():
@@ -167,6 +221,11 @@ def _is_closed(warm: _Warm) -> bool:
 def _kill(child: Child) -> None:
     child.kill()
     child.join()
+
+
+def _log_hang(label: str, hanging: messages.Hanging) -> None:
+    """Log which call of a plugin does not return."""
+    logger.warning("%s: %s\n%s", label, not_returned(hanging.method, hanging.seconds, hanging.line), hanging.trace)
 
 
 def _unanswered(how: str) -> messages.Failed:
@@ -203,6 +262,8 @@ def _answer(
         for report in child.receive():
             if isinstance(report, messages.LogRecord):
                 log_record(label, report)
+            elif isinstance(report, messages.Hanging):
+                _log_hang(label, report)
             elif isinstance(report, messages.PARTIAL):
                 on_part(report)
             else:

@@ -43,6 +43,11 @@ _ROOM_BYTES: Final = 512 * 1024 * 1024
 _SAID: Final = 2000
 _CLASS: Final = re.compile(r"(?:[|\s]*--)?(?P<name>[^/\s]+)/(?:null|0x[0-9a-f]+)(?: \(intf\))?")
 _GENERATED: Final = re.compile(r"\$\$|\$Proxy\d|\.Generated\w+Accessor\d")
+_IN_PLACE: Final = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
+"""Have an archive mapped where it was made for: elsewhere a JVM changes nearly all of its pages, and shares none.
+
+A Java that does not know this makes no archive.
+"""
 _QUIET: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 _NOT_FOR_ARCHIVES: Final = ("-Xlog", "-Xrun", "-Xdebug", "-Xshare", "-XX:SharedArchiveFile")
 
@@ -67,7 +72,7 @@ class ClassArchive:
     @property
     def flags(self) -> tuple[str, ...]:
         """The options of a JVM that starts from it; one that it does not fit starts without it."""
-        return (f"-XX:SharedArchiveFile={self.path}", *_QUIET) if self.is_made else ()
+        return (f"-XX:SharedArchiveFile={self.path}", *_IN_PLACE, *_QUIET) if self.is_made else ()
 
     def make_later(self, hierarchy: Callable[[], str | None]) -> None:
         """Have it made in a while of what the JVM answers to ``VM.class_hierarchy`` then, unless that is nothing."""
@@ -101,7 +106,8 @@ class ClassArchive:
             names.write_text("".join(f"{each}\n" for each in classes), encoding="utf-8")
             said = self._run(
                 [
-                    *("nice", "-n", str(_NICE), str(self.java.executable), *self.options, "-Xshare:dump"),
+                    *("nice", "-n", str(_NICE), str(self.java.executable), *self.options, *_IN_PLACE),
+                    "-Xshare:dump",
                     *(f"-XX:SharedClassListFile={names}", f"-XX:SharedArchiveFile={partial}", *_QUIET),
                     *("-cp", os.pathsep.join(self.jars)),
                 ],

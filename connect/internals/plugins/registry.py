@@ -17,7 +17,7 @@ import re
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -54,6 +54,7 @@ _NOT_HERE: Final = (
 )
 _FILE: Final = built_in_file().name
 _KEPT: Final = 1024
+_KEPT_INDEXES: Final = 4
 _SETTLED_SECONDS: Final = 5.0
 """After so many seconds without a change, an installer has left a folder."""
 
@@ -99,10 +100,7 @@ class PluginRegistry:
         self._allowed = tuple(written.strip().replace("$", ".") for written in allowed)
         # A source is read once and not for every status that shows the type of a connector.
         self._kept = lru_cache(maxsize=_KEPT)(self._unlisted)
-        self._by_name: dict[tuple[PluginKind, str], list[PluginEntry]] = defaultdict(list)
-        for entry in self._entries:
-            for name in set(entry.names()):
-                self._by_name[entry.kind, name].append(entry)
+        self._by_name = _by_name(self._entries)
 
     @classmethod
     def discover(
@@ -346,6 +344,16 @@ def _search(_places: tuple[tuple[str, float], ...]) -> Sequence[importlib.metada
 
 
 _kept_search: Final = lru_cache(maxsize=1)(_search)
+
+
+@lru_cache(maxsize=_KEPT_INDEXES)
+def _by_name(entries: tuple[PluginEntry, ...]) -> Mapping[tuple[PluginKind, str], Sequence[PluginEntry]]:
+    """Return the plugins by kind and name, once for all units of a process."""
+    found: dict[tuple[PluginKind, str], list[PluginEntry]] = defaultdict(list)
+    for entry in entries:
+        for name in set(entry.names()):
+            found[entry.kind, name].append(entry)
+    return dict(found)
 
 
 def _changed_at(place: str) -> float:

@@ -21,7 +21,7 @@ from worker.runtime.java.jvm import Jvm
 from worker.runtime.watch import Limits, OutsideCall, Watch
 from worker.unit import Unit
 
-__all__ = ["Place", "PluginCalls", "place_of"]
+__all__ = ["Place", "PluginCalls", "called_place", "place_of"]
 
 _LOOKS: Final = 6
 _LOOKS_AT_STOP: Final = 8
@@ -29,8 +29,8 @@ _SHORTEST_SECONDS: Final = 0.2
 _LONGEST_SECONDS: Final = 10.0
 _FRAMES: Final = 100
 _DEPTH: Final = 2000
-_WORKER: Final = "org.apache.kafka.connect.runtime.Worker"
-"""The class whose methods the process calls in threads of py4j."""
+_CALLED: Final = frozenset({"py4j.GatewayConnection", "org.apache.kafka.connect.runtime.AbstractHerder"})
+"""Classes in the stacks of threads in which this process calls Java, and of those that validate for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +162,7 @@ class PluginCalls:
         if self._own_call is None or not half or self._now() - self._own_call < half:
             return None
         # Several units may call at once: then the line that is shown may be another's.
-        every = self._jvm.to_python(self._threads.dumpAllThreads(False, False))
-        found = (place_of(each) for each in every if _calls_worker(each))
-        return next((place for place in found if place is not None), None)
+        return called_place(self._jvm)
 
     def _info(self) -> Mapping[str, Any] | None:
         """Return the ``ThreadInfo`` of the unit's own thread; ``None`` while it has none."""
@@ -183,5 +181,13 @@ class PluginCalls:
         return next((each["threadId"] for each in every if each and each["threadName"] == self._thread), None)
 
 
-def _calls_worker(thread: Mapping[str, Any]) -> bool:
-    return any(frame["className"] == _WORKER for frame in thread["stackTrace"])
+def called_place(jvm: Jvm) -> Place | None:
+    """Return where a thread is within a plugin in which this process has called Java; ``None`` if none is."""
+    threads = jvm.java.java.lang.management.ManagementFactory.getThreadMXBean()
+    every = jvm.to_python(threads.dumpAllThreads(False, False))
+    found = (place_of(each) for each in every if _is_called(each))
+    return next((place for place in found if place is not None), None)
+
+
+def _is_called(thread: Mapping[str, Any]) -> bool:
+    return any(frame["className"] in _CALLED for frame in thread["stackTrace"])

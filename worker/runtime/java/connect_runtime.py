@@ -21,7 +21,7 @@ from worker.errors import JavaError
 from worker.runtime.java.jvm import Jvm, jvm_of_process
 from worker.runtime.java.settings import java_worker_props
 
-__all__ = ["ConnectRuntime", "JavaWorker", "failures", "runtime_of_process"]
+__all__ = ["ConnectRuntime", "JavaWorker", "failures", "jvm_for", "runtime_of_process"]
 
 _ANONYMOUS: Final = "sluice"
 _THREADS: Final = "main"
@@ -199,7 +199,11 @@ def runtime_of_process(
     with _LOCK:
         own = frozenset(worker.items())
         if own not in _OF_PROCESS:
-            of_worker = shlex.split(WorkerConfig.parse(worker).java_plugins_jvm_options)
-            jvm, name = jvm_of_process(of_worker, options), worker.get(WORKER_ID) or _ANONYMOUS
+            jvm, name = jvm_for(worker, options), worker.get(WORKER_ID) or _ANONYMOUS
             _OF_PROCESS[own] = ConnectRuntime(jvm, java_worker_props(worker, registry), name)
         return _OF_PROCESS[own]
+
+
+def jvm_for(worker: Mapping[str, str], options: Sequence[str] = ()) -> Jvm:
+    """Return the JVM of this process, which the first call starts with the worker's options and these."""
+    return jvm_of_process(shlex.split(WorkerConfig.parse(worker).java_plugins_jvm_options), options)

@@ -34,7 +34,7 @@ from worker.runtime.java.log_lines import JavaLog
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
-__all__ = ["ExitWitness", "Jvm", "has_jvm", "jvm_of_process", "missing_java", "when_jvm_ends"]
+__all__ = ["ExitWitness", "Jvm", "jvm_of_process", "missing_java", "running_jvm", "when_jvm_ends"]
 
 logger = logging.getLogger(__name__)
 
@@ -49,13 +49,16 @@ _FIXED_OPTIONS: Final = (
     "-XX:-CreateCoredumpOnCrash",
     "-XX:-UsePerfData",
     "-Djava.awt.headless=true",
-    # So that an idle JVM, which collects nothing by itself, can give memory back.
+    # So that an idle JVM, which collects nothing by itself, gives back what its start has taken.
     "-XX:G1PeriodicGCInterval=60000",
+    "-XX:MinHeapFreeRatio=10",
+    "-XX:MaxHeapFreeRatio=30",
     # py4j calls the server of JMX by reflection, and its class is not exported.
     "--add-exports=java.management/com.sun.jmx.mbeanserver=ALL-UNNAMED",
 )
 _LOGS: Final = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
 _JAVA_VERSION: Final = 17
+_GIVES_BACK_SECONDS: Final = 60.0
 _HOST: Final = "127.0.0.1"
 _LAST_LINES: Final = 20
 _EXIT: Final = ("java.lang.Runtime", "exit")
@@ -131,6 +134,7 @@ class Jvm:
             self._map_class: Any = self.java.java.util.LinkedHashMap._java_lang_class
             lang = self.java.java.lang
             lang.Runtime.getRuntime().addShutdownHook(lang.Thread(self._witness))
+        threading.Thread(target=self._give_back, name="jvm memory", daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -206,18 +210,31 @@ class Jvm:
         """Return the classes that are loaded, if the JVM can tell."""
         from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - an optional package
 
-        name = "com.sun.management:type=DiagnosticCommand"
         try:
             with self.calls():
-                server = self.java.java.lang.management.ManagementFactory.getPlatformMBeanServer()
                 given = self.java.java.util.ArrayList()
                 given.add(self.strings([]))
-                kinds = self.strings(["[Ljava.lang.String;"])
-                bean = self.java.javax.management.ObjectName(name)
-                return str(server.invoke(bean, "vmClassHierarchy", given.toArray(), kinds))
+                return self._diagnose("vmClassHierarchy", given.toArray(), self.strings(["[Ljava.lang.String;"]))
         except (Py4JJavaError, ConnectError) as error:
             logger.info("This JVM does not say which classes it has loaded, so that no archive is made: %s", error)
             return None
+
+    def _give_back(self) -> None:
+        """Have unused memory outside of the heap returned to the system from time to time: compilers take much of it
+        for moments, most of it after a start. Older Javas cannot.
+        """
+        from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - an optional package
+
+        with suppress(Py4JJavaError, ConnectError), self.calls():
+            none = self.java.java.util.ArrayList().toArray()
+            while True:
+                threading.Event().wait(_GIVES_BACK_SECONDS)
+                self._diagnose("systemTrimNativeHeap", none, self.strings([]))
+
+    def _diagnose(self, command: str, arguments: Any, types: Any) -> str:
+        server = self.java.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+        name = self.java.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
+        return str(server.invoke(name, command, arguments, types))
 
     def _archive_for(self, options: Sequence[str]) -> ClassArchive:
         from py4j.java_gateway import find_jar_path  # noqa: PLC0415 - an optional package
@@ -344,9 +361,9 @@ _LOCK_OF_PROCESS: Final = threading.Lock()
 _OF_PROCESS: list[Jvm] = []
 
 
-def has_jvm() -> bool:
-    """Return whether this process has a JVM."""
-    return bool(_OF_PROCESS)
+def running_jvm() -> Jvm | None:
+    """Return the JVM of this process; ``None`` if it has none."""
+    return next(iter(_OF_PROCESS), None)
 
 
 def jvm_of_process(options: Sequence[str], more: Sequence[str] = ()) -> Jvm:

@@ -22,7 +22,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from connect.errors import ConnectError
@@ -33,7 +33,7 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.control import Control
 from worker.runtime.java.callbacks import OffsetStore
 from worker.runtime.java.calls import PluginCalls
-from worker.runtime.java.connect_runtime import failures, java_error, runtime_of_process
+from worker.runtime.java.connect_runtime import JavaWorker, failures, java_error, jvm_for, runtime_of_process
 from worker.runtime.java.jvm import when_jvm_ends
 from worker.runtime.java.passwords import password_values
 from worker.runtime.link import ErrorRaised, Link
@@ -50,8 +50,8 @@ _REQUEST_SECONDS: Final = 60.0
 class JavaUnit:
     """What a Java connector and a Java task have in common. Used as a context by the thread of the unit.
 
-    Calls that may take long are made in a thread of their own, while this one passes on commands and the answers of the
-    worker that they may wait for.
+    Calls that may take long are made in other threads, one after the other, while this one passes on commands and the
+    answers of the worker that they may wait for. Most units rest, so that none of these threads stays.
     """
 
     def __init__(self, unit: Unit, assembly: Assembly, control: Control, link: Link, redaction: Redaction) -> None:
@@ -60,19 +60,19 @@ class JavaUnit:
         self._unit = unit
         self._link = link
         self._redaction = redaction
-        self._calls = ThreadPoolExecutor(1, "java call")
         self._lock = threading.Lock()
         self._asked: dict[int, Callable[[Any], None]] = {}
         self._events: deque[str] = deque()
         self.has_failed = False
-        runtime = runtime_of_process(assembly.worker_props, assembly.plugins)
-        self._jvm = runtime.jvm
-        self.calls = PluginCalls(runtime.jvm, unit, control.watch, assembly.hang_limits)
+        self._jvm = jvm_for(assembly.worker_props)
+        self.calls = PluginCalls(self._jvm, unit, control.watch, assembly.hang_limits)
         self._forget: Callable[[], None] = lambda: None
-        self.java = runtime.worker(str(unit), OffsetStore(self._jvm, self.ask))
+        self.java: JavaWorker
 
     def __enter__(self) -> JavaUnit:
-        self.assembly.redaction.add(password_values(self.java, self.assembly))
+        # All plugins are made to be asked for their versions, and those of the unit for their keys: each may hang.
+        self.java = self.call(self._worker)
+        self.assembly.redaction.add(self.call(lambda: password_values(self.java, self.assembly)))
         self._forget = when_jvm_ends(self._tell_end)
         self._link.send(messages.RunsJvm(self._jvm.pid))
         self._jvm.log.join(self._unit, self._tell_line)
@@ -87,7 +87,10 @@ class JavaUnit:
         self._forget()
         self._link.follow_levels(None)
         self._jvm.log.leave(self._unit)
-        self._calls.shutdown(wait=False)
+
+    def _worker(self) -> JavaWorker:
+        runtime = runtime_of_process(self.assembly.worker_props, self.assembly.plugins)
+        return runtime.worker(str(self._unit), OffsetStore(self._jvm, self.ask))
 
     # -- from any thread -----------------------------------------------------------------------------------------------
 
@@ -135,8 +138,9 @@ class JavaUnit:
 
     def call(self, act: Callable[[], T]) -> T:
         """Make a call and return its result; meanwhile commands are noted and answers of the worker passed on."""
-        future: Future[T] = self._calls.submit(act)
+        future: Future[T] = Future()
         future.add_done_callback(lambda _: self.control.wake())
+        threading.Thread(target=_settle, args=(future, act), name="java call", daemon=True).start()
         postponed: BaseException | None = None
         with self.calls.calling():
             while not future.done():
@@ -192,3 +196,10 @@ class JavaUnit:
         while self._events:
             heard.append(self._events.popleft())
         return heard
+
+
+def _settle(future: Future[T], act: Callable[[], T]) -> None:
+    try:
+        future.set_result(act())
+    except BaseException as error:
+        future.set_exception(error)

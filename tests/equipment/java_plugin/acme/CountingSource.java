@@ -32,6 +32,7 @@ public class CountingSource extends SourceConnector {
 
     @Override
     public String version() {
+        Cue.awaitEndOf("version");
         return "7.1-" + Tally.NAME;
     }
 
@@ -65,6 +66,7 @@ public class CountingSource extends SourceConnector {
 
     @Override
     public ConfigDef config() {
+        Cue.awaitEndOf("config");
         return CONFIG;
     }
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from worker.messages import messages
 from worker.supervisor.inquiries import Inquiries
 from worker.supervisor.process import Child, Launcher
@@ -61,3 +63,10 @@ def test_an_inquiry_is_cancelled_only_when_its_process_is_gone() -> None:
     asked.inquiries.give_up(1)
     assert asked.seen == ["killed", "gone", "Answered"]
     assert asked.inquiries.children() == {}
+
+
+def test_a_call_of_a_plugin_that_does_not_return_is_logged_and_is_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+    asked = Asked(messages.Hanging("validate", 60.0, 0.0, "Orders.java:7", "the stack"), VALIDATED)
+    asked.inquiries.hear(1)
+    assert "ValidateConfig: validate has not returned for 60 s: Orders.java:7\nthe stack" in caplog.text
+    assert asked.seen == ["Answered", "killed", "gone"]

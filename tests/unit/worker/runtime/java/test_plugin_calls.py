@@ -163,8 +163,11 @@ def test_without_limits_nothing_is_looked_at_until_the_task_has_to_stop() -> Non
 
 def test_the_plugin_may_hang_in_a_thread_in_which_this_process_has_called_the_runtime() -> None:
     world = World(unit=Unit("orders"))
-    own = [frame("acme.Orders.taskConfigs", 9), frame(f"{RUNTIME}.Worker.connectorTaskConfigs", 401, loader="app")]
-    world.threads[9] = ("Thread-3", own)
+    runtime = frame(f"{RUNTIME}.Worker.connectorTaskConfigs", 401, loader="app")
+    world.threads[9] = (
+        "Thread-3",
+        [frame("acme.Orders.taskConfigs", 9), runtime, frame("py4j.GatewayConnection.run", 238, loader="app")],
+    )
     with world.calls.calling():
         world.spend(100.0, BETWEEN)
         assert [hanging.method for hanging in world.hanging()] == ["taskConfigs"]
