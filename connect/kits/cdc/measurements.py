@@ -25,7 +25,10 @@ class CaptureLabels:
 
 @dataclass(frozen=True, slots=True)
 class StreamNumbers:
-    """How the stream is doing. A time that is not known yet is -1."""
+    """How the stream is doing. A time that is not known yet is -1; what is ``None`` is not measured.
+
+    ``log_position`` is the place after the last whole transaction in the log's file, if the log has files.
+    """
 
     is_connected: bool
     lag_seconds: float = -1.0
@@ -36,7 +39,8 @@ class StreamNumbers:
     deletes: int = 0
     others: int = 0
     transactions: int = 0
-    captured_tables: int = 0
+    captured_tables: int | None = None
+    log_position: int | None = None
 
     def measurements(self, labels: CaptureLabels) -> Iterator[Measurement]:
         """Yield the measurements."""
@@ -53,7 +57,10 @@ class StreamNumbers:
         yield Measurement("cdc_updates_total", self.updates, "Updates that were streamed.", own)
         yield Measurement("cdc_deletes_total", self.deletes, "Deletions that were streamed.", own)
         yield Measurement("cdc_transactions_total", self.transactions, "Transactions that were streamed.", own)
-        yield Measurement("cdc_captured_tables", self.captured_tables, "Tables that are captured.", own)
+        if self.captured_tables is not None:
+            yield Measurement("cdc_captured_tables", self.captured_tables, "Tables that are captured.", own)
+        if self.log_position is not None:
+            yield Measurement("cdc_log_position", self.log_position, "Place in the log's file.", own)
 
 
 @dataclass(frozen=True, slots=True)

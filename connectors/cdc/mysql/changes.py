@@ -241,6 +241,7 @@ class Changes:
             updates=self._counts[Operation.UPDATE],
             deletes=self._counts[Operation.DELETE],
             transactions=self._transactions,
+            log_position=int(self._offset["pos"]),
         )
 
     @property

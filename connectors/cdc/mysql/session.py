@@ -71,6 +71,12 @@ _VARIABLES: Final = (
     *("character_set_server", "collation_server"),
 )
 
+_LIMITS: Final = (
+    "max_execution_time",
+    *("max_statement_time", "idle_transaction_timeout", "idle_readonly_transaction_timeout"),
+)
+"""Limits of time, of MySQL and of MariaDB."""
+
 
 class Session:
     """A connection for questions. Not shared between threads."""
@@ -106,6 +112,13 @@ class Session:
         """Run a statement."""
         with _told(), self.connection.cursor() as cursor:
             cursor.execute(sql)
+
+    def lift_limits(self) -> None:
+        """Have the server end no statement and no view for the time that it takes: a snapshot takes its time."""
+        wanted = ", ".join(f"'{name}'" for name in _LIMITS)
+        found = self.rows(f"SHOW SESSION VARIABLES WHERE Variable_name IN ({wanted})")
+        if found:
+            self.execute("SET " + ", ".join(f"SESSION {row['variable_name']} = 0" for row in found))
 
     @property
     def server(self) -> Server:
@@ -195,6 +208,7 @@ def connected(config: BinlogConfig, *, read_timeout: float | None = None) -> Ses
         session.execute(
             "SET SESSION time_zone = '+00:00', SESSION wait_timeout = 86400, SESSION net_write_timeout = 600"
         )
+        session.lift_limits()
         for statement in config.initial_statements():
             session.execute(statement)
     return session

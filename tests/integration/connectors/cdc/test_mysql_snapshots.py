@@ -14,6 +14,7 @@ import pytest
 from connect.data import SourceRecord
 from connect.testing import StoredOffsets, run_source
 from connect.testing.contexts import SourceTaskTestContext
+from connectors.cdc.mysql.session import connected
 from equipment.binlog_capture import (
     ORDERS,
     PARTITION,
@@ -33,6 +34,23 @@ from equipment.waiting import wait_until
 pytestmark = pytest.mark.integration
 
 SIGNALS: Final = "CREATE TABLE signals (id varchar(64) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048))"
+
+
+def test_limits_of_time_of_the_server_do_not_end_a_snapshot(db: Database) -> None:
+    limits = {
+        "mysql": ["max_execution_time"],
+        "mariadb": ["max_statement_time", "idle_transaction_timeout", "idle_readonly_transaction_timeout"],
+    }[db.product]
+    config = binlog_connector(db).config_class.parse(binlog_props(db))
+    run(db, *(f"SET GLOBAL {name} = 86400" for name in limits))
+    try:
+        session = connected(config)
+        found = [session.rows(f"SELECT @@SESSION.{name} AS seconds")[0]["seconds"] for name in limits]
+        session.close()
+    finally:
+        run(db, *(f"SET GLOBAL {name} = 0" for name in limits))
+
+    assert found == [0] * len(limits)
 
 
 @pytest.mark.parametrize("locking", ["minimal", *thorough("extended", "none")])

@@ -148,14 +148,13 @@ def test_rows_that_a_policy_hides_are_an_error(capture: Captured) -> None:
         with pytest.raises(ConnectError, match=r"row-level security policy.*BYPASSRLS"):
             capture.run(enough(1), **keys)
         told = errors(capture.props(**keys))
-        capture.run(lambda _: bool(capture.offsets.items()), snapshot_mode="no_data", **keys)
+        without_rows = errors(capture.props(snapshot_mode="no_data", **keys))
         database.execute(f"ALTER ROLE {user} BYPASSRLS")
-        capture.offsets = StoredOffsets()
         found = capture.run(enough(2), **keys)
     finally:
         database.execute(f"DROP OWNED BY {user}", f"DROP ROLE {user}")
 
-    assert list(told) == ["database.user"]
+    assert (list(told), without_rows) == (["database.user"], {})
     assert "hide rows of public.t" in told["database.user"]
     assert ids(found, "r") == [1, 2]
 
