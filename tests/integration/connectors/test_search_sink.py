@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
@@ -22,6 +23,8 @@ from equipment.waiting import wait_until
 pytestmark = [pytest.mark.integration]
 
 Tasks = Callable[..., Any]
+Call = tuple[str, str, Any]
+"""Method, path and body of a request."""
 
 
 @pytest.fixture
@@ -228,6 +231,49 @@ def test_what_concerns_every_document_fails_the_task_whatever_is_tolerated(
         with pytest.raises(ConnectError, match=rf"{reason}.* Others would be refused as well"):
             write(tasks(search.url, reporter, errors_tolerance="all", index_name_template=name), records(topic, {}))
     assert reporter.reported == []
+
+
+@pytest.mark.parametrize(
+    ("blocks", "frees"),
+    [
+        (("POST", "/{}/_close", None), ("POST", "/{}/_open", None)),
+        (
+            ("PUT", "/{}/_settings", {"index.blocks.write": True}),
+            ("PUT", "/{}/_settings", {"index.blocks.write": None}),
+        ),
+        (
+            ("PUT", "/_cluster/settings", {"persistent": {"cluster.blocks.read_only": True}}),
+            ("PUT", "/_cluster/settings", {"persistent": {"cluster.blocks.read_only": None}}),
+        ),
+    ],
+    ids=["closed", "blocked", "read-only"],
+)
+def test_an_index_that_cannot_be_written_now_is_waited_for(
+    blocks: Call, frees: Call, search: SearchServer, tasks: Tasks, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    reporter: ErrantRecords[Any] = ErrantRecords(tolerate=True)
+    task = tasks(search.url, reporter, errors_tolerance="all", max_retries="20")
+    write(task, records(topic, {"n": 1}))
+    ask(search, blocks, topic)
+    try:
+        task.put(records(topic, {"n": 2}, first=1)[0])
+        wait_until("it was tried again", lambda: is_tried_again(task, topic, caplog.text), 60)
+    finally:
+        ask(search, frees, topic)
+    write(task, records(topic, {"n": 3}, first=2))
+    assert search.documents(topic) == {"k0": {"n": 3}}
+    assert reporter.reported == []
+
+
+def ask(search: SearchServer, call: Call, topic: str) -> None:
+    method, path, body = call
+    search.ask(method, path.format(topic), body)
+
+
+def is_tried_again(task: Any, topic: str, text: str) -> bool:
+    task.pre_commit({TopicPartition(topic, 0): 2})
+    return text.count("Trying 1 documents again") >= 3
 
 
 @pytest.mark.parametrize(
