@@ -27,7 +27,8 @@ _REMEDIES: Final = {
     "gcs": "Write gs://BUCKET/FOLDER.",
     **dict.fromkeys(("http", "https"), "An endpoint of S3 needs s3.bucket.name beside it."),
     **dict.fromkeys(_AZURE, f"Write {_AZURE_URL}, with the names of a container and of its account in small letters."),
-    **dict.fromkeys(("wasb", "wasbs", "adl", "az"), f"It is another way to Azure: write {_AZURE_URL}."),
+    "az": f"Write {_AZURE_URL}.",
+    **dict.fromkeys(("wasb", "wasbs", "adl"), f"It is an old way to Azure: write {_AZURE_URL}."),
 }
 """What to write instead of a URL whose scheme names no store."""
 

@@ -389,7 +389,7 @@ def until_killed_between_polls(
 
 def test_a_large_table_is_read_in_pieces_by_several_sessions(captured: Database) -> None:
     captured.execute(
-        "CREATE TABLE u (id text PRIMARY KEY, version bigint)",
+        "CREATE TABLE u (id text PRIMARY KEY, version bigint) WITH (autovacuum_enabled = false)",
         "INSERT INTO u SELECT md5(i::text), i FROM generate_series(1, 60000) i",
         "ANALYZE",
         "UPDATE pg_class SET reltuples = 1000000 WHERE relname = 'u'",

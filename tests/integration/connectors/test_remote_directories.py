@@ -375,7 +375,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         ),
         ({"path": "s3:///x"}, "configuration path: It has no bucket: write s3://BUCKET/FOLDER"),
         ({"path": "gcs://b/x"}, "configuration path: Write gs://BUCKET/FOLDER"),
-        ({"path": "az://c/x"}, "configuration path: It is another way to Azure: write abfss://CONTAINER@ACCOUNT.dfs"),
+        ({"path": "az://c/x"}, "configuration path: Write abfss://CONTAINER@ACCOUNT.dfs"),
         ({"path": "abfss://c/x"}, "configuration path: Write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"),
         (
             {"path": "abfss://con@accdev.dfs.core.windows.net/x", "azblob.endpoint": "http://127.0.0.1:1/accdev"},
